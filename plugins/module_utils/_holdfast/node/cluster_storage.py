@@ -131,10 +131,7 @@ class ClusterStorage:
         """Return what each node is about to free; a record that cannot be read names nothing."""
         records: dict[str, Freeing] = {}
         for name, member in self._configuration.members.items():
-            try:
-                record = self._read(Kind.CRM, member.host_id, _parse_freeing)
-            except FormatError:
-                continue
+            record = self._read_if_readable(Kind.CRM, member.host_id, _parse_freeing)
             if record is not None and record.leases:
                 records[name] = record
         return records
@@ -199,7 +196,7 @@ class ClusterStorage:
         holder = self.leases.holder(MANAGER_LEASE)
         if holder.host_id:
             self._further.add(holder.host_id)
-            state = self._read_state_if_readable(holder.host_id)
+            state = self._read_if_readable(Kind.CRM, holder.host_id, state_from_document)
             if state is not None and self._is_of(state.generation, state.epoch, holder):
                 return state
         newest, unreadable = self._newest_state()
@@ -223,19 +220,12 @@ class ClusterStorage:
 
     def _newest_state(self) -> tuple[ClusterState | None, FormatError | None]:
         """Return the newest record of a manager, and the error of a damaged slot."""
-        newest: ClusterState | None = None
-        unreadable: FormatError | None = None
-        for host_id in self._host_ids():
-            try:
-                state = self._read_state(host_id)
-            except FormatError as error:
-                unreadable = error
-                continue
-            if state is not None and _age(state) > (_age(newest) if newest else (0, 0)):
-                newest = state
+        states, unreadable = self._read_slots(Kind.CRM, state_from_document)
+        written = [state for state in states.values() if _age(state) > (0, 0)]
+        newest = max(written, key=_age, default=None)
         if newest is not None:
             self._generation = max(self._generation, newest.generation)
-        return newest, unreadable
+        return newest, list(unreadable.values())[-1] if unreadable else None
 
     def write_manager(self, state: ClusterState, freeing: Freeing = NO_FREEING) -> None:
         """Write the manager's record into this node's slot, and what it is about to free."""
@@ -248,18 +238,11 @@ class ClusterStorage:
         epoch, document = self._own_crm_document()
         self._write_crm(epoch, document, freeing)
 
-    def own_manager_record_stands(self) -> bool:
-        """Return whether the CRM record that this process wrote last is on storage as it was."""
-        return self._stands(Kind.CRM)
+    def own_record_stands(self, kind: Kind) -> bool:
+        """Return whether the record of *kind* that this process wrote last is on storage as it was.
 
-    def own_report_stands(self) -> bool:
-        """Return whether the LRM record that this process wrote last is on storage as it was."""
-        return self._stands(Kind.LRM)
-
-    def _stands(self, kind: Kind) -> bool:
-        """Return whether both copies of this node's slot are whole, and the newer one is ours.
-
-        It is read as a whole: a reader that knows a record trusts its header.
+        Both copies must be whole.  The slot is read as a whole: a reader that knows a record
+        trusts its header.
         """
         key = (kind, self._configuration.me.host_id)
         written = self._known.get(key)
@@ -275,15 +258,10 @@ class ClusterStorage:
 
         Of a slot that cannot be read there is none: who decides without it fences anew.
         """
-        found = []
-        for host_id in self._host_ids():
-            try:
-                intent = self._read(Kind.CRM, host_id, _parse_intent)
-            except FormatError:
-                continue
-            if intent is not None:
-                found.append(intent)
-        return max(found, key=lambda intent: (intent.epoch, intent.recorded), default=None)
+        intents, _unreadable = self._read_slots(Kind.CRM, _parse_intent)
+        return max(
+            intents.values(), key=lambda intent: (intent.epoch, intent.recorded), default=None
+        )
 
     def write_intent(self, intent: Intent, freeing: Freeing = NO_FREEING) -> None:
         """Record what this node is about to do as a candidate, beside its last state.
@@ -308,7 +286,9 @@ class ClusterStorage:
         holder = self.leases.holder(CONFIGURATION_LEASE)
         if holder.version and holder.host_id:
             self._further.add(holder.host_id)
-            wanted = self._read_wanted_if_readable(holder.host_id)
+            wanted = self._read_if_readable(
+                Kind.CONFIGURATION, holder.host_id, wanted_from_document
+            )
             if wanted is not None and self._is_of(wanted.generation, wanted.version, holder):
                 return wanted, holder.host_id
         return self.search_wanted()
@@ -347,15 +327,10 @@ class ClusterStorage:
 
     def _newest_wanted(self) -> tuple[Wanted, int, dict[int, FormatError]]:
         """Return the newest configuration, its slot, and the errors of the damaged slots."""
+        configurations, unreadable = self._read_slots(Kind.CONFIGURATION, wanted_from_document)
         newest, slot = Wanted(), 0
-        unreadable: dict[int, FormatError] = {}
-        for host_id in self._host_ids():
-            try:
-                wanted = self._read(Kind.CONFIGURATION, host_id, wanted_from_document)
-            except FormatError as error:
-                unreadable[host_id] = error
-                continue
-            if wanted is not None and wanted.newer_than(newest):
+        for host_id, wanted in configurations.items():
+            if wanted.newer_than(newest):
                 newest, slot = wanted, host_id
         self._generation = max(self._generation, newest.generation)
         return newest, slot, unreadable
@@ -468,18 +443,25 @@ class ClusterStorage:
                 # Nobody knows who wrote there; a slot that counts is read again, and refused.
                 continue
 
-    def _read_state(self, host_id: int) -> ClusterState | None:
-        return self._read(Kind.CRM, host_id, state_from_document)
+    def _read_slots(
+        self, kind: Kind, parse: Callable[[Any], T | None]
+    ) -> tuple[dict[int, T], dict[int, FormatError]]:
+        """Return what is in each slot that counts, by host id, and the errors of damaged slots."""
+        contents: dict[int, T] = {}
+        unreadable: dict[int, FormatError] = {}
+        for host_id in self._host_ids():
+            try:
+                content = self._read(kind, host_id, parse)
+            except FormatError as error:
+                unreadable[host_id] = error
+            else:
+                if content is not None:
+                    contents[host_id] = content
+        return contents, unreadable
 
-    def _read_state_if_readable(self, host_id: int) -> ClusterState | None:
+    def _read_if_readable(self, kind: Kind, host_id: int, parse: Callable[[Any], T]) -> T | None:
         try:
-            return self._read_state(host_id)
-        except FormatError:
-            return None
-
-    def _read_wanted_if_readable(self, host_id: int) -> Wanted | None:
-        try:
-            return self._read(Kind.CONFIGURATION, host_id, wanted_from_document)
+            return self._read(kind, host_id, parse)
         except FormatError:
             return None
 

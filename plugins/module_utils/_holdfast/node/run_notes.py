@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import StorageError
@@ -35,10 +35,8 @@ def read_generation(run_directory: Path) -> int:
 
 def note_generation(run_directory: Path, generation: int) -> None:
     """Note *generation*; where that fails, a daemon that starts again asks the storage."""
-    try:
+    with suppress(OSError):
         replace_file(run_directory / GENERATION, f"{generation}\n")
-    except OSError:
-        return
 
 
 def replace_file(path: Path, text: str) -> None:

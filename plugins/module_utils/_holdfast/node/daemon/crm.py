@@ -17,8 +17,8 @@ from ...cluster.crm import cycle, effects
 from ...cluster.crm.memory import CrmSettings, start_crm
 from ...cluster.model.effects import Clocks, Cycle
 from ...cluster.model.observed import HostState
-from ...errors import FormatError
 from ...storage.lockspace.host_timing import LeaseTiming
+from ...storage.records import Kind
 from ...storage.whiteboard.block import GlobalBlock
 from ..cluster_storage import MANAGER_LEASE, ClusterStorage
 from ..configuration import CRM, LRM, NodeConfiguration
@@ -30,7 +30,7 @@ from .network import Network, answering_network
 from .observer import Observer
 from .own_membership import OwnMembership
 from .performing import clocks_and_journal, play, read_clocks
-from .record_guard import KeptReport
+from .record_guard import read_stored
 from .supervision import Notifier
 from .telemetry import (
     FENCE,
@@ -133,11 +133,11 @@ class ClusterDaemon:
             effects.ReadManagerLease: lambda _: self._read_manager_lease(),
             effects.ReadManagerRecord: lambda _: storage.read_manager(),
             effects.ReadReadableState: lambda _: storage.readable_manager()[0],
-            effects.ReadRecords: lambda _: self._read_records(),
+            effects.ReadRecords: lambda _: read_stored(self._configuration, storage),
             effects.ReadDesired: lambda _: storage.read_wanted(),
             effects.ReadIntent: lambda _: storage.newest_intent(),
             effects.ReadOwnFreeing: lambda _: storage.own_freeing(),
-            effects.OwnRecordStands: lambda _: storage.own_manager_record_stands(),
+            effects.OwnRecordStands: lambda _: storage.own_record_stands(Kind.CRM),
             effects.WriteState: lambda effect: storage.write_manager(effect.state, effect.freeing),
             effects.WriteIntent: lambda effect: storage.write_intent(effect.intent, effect.freeing),
             effects.WriteFreeing: lambda effect: storage.write_freeing(effect.freeing),
@@ -175,27 +175,6 @@ class ClusterDaemon:
         names = {host_id: name for name, host_id in self._configuration.host_ids().items()}
         lease = self._leases.holder(MANAGER_LEASE)
         return effects.LeaseHolder(names.get(lease.host_id, ""), lease.version)
-
-    def _read_records(self) -> effects.StoredRecords:
-        state, damage = self._storage.readable_manager()
-        damaged = [damage] if damage else []
-        configuration_damaged = False
-        try:
-            wanted, slot = self._storage.read_wanted()
-        except FormatError as error:
-            wanted, slot = self._storage.readable_wanted()
-            damaged.append(f"a record is damaged: {error}".rstrip("."))
-            configuration_damaged = True
-        _number, kept = KeptReport(self._configuration.folder, self._configuration.cluster).read()
-        return effects.StoredRecords(
-            state,
-            wanted,
-            slot,
-            tuple(damaged),
-            configuration_damaged,
-            kept,
-            self._storage.lease_versions(),
-        )
 
     def _read_host_lease(self, effect: effects.ReadHostLease) -> effects.HostLease:
         view = self._leases.host(effect.host_id)

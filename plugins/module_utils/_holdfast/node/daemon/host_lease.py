@@ -35,7 +35,7 @@ from .network import own_network
 
 
 class HostLeaseKeeper:
-    """This node's way to sanlock, or to the machine of an embedded cluster; for one thread."""
+    """Performs the effects of ``cluster/lrm/host_lease.py``; for one thread."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class HostLeaseKeeper:
         clock: Callable[[], float],
         join: Callable[[NodeConfiguration], Joining] | None = None,
     ) -> None:
-        """Ask nobody yet; *join* begins to join the lockspace."""
+        """Prepare; *join* begins to join the lockspace."""
         self._configuration = configuration
         self._storage = storage
         self._join = join or (lambda configuration: Joining(configuration, clock))
@@ -65,7 +65,7 @@ class HostLeaseKeeper:
         }
 
     def _adopt(self) -> effects.Adopted:
-        """Work under the host lease with the watchdog armed; if one fails, do neither."""
+        """Adopt the host lease and arm the watchdog; if one fails, do neither."""
         generation = self._storage.adopt_host_lease()
         try:
             self._storage.leases.arm_watchdog()
@@ -93,14 +93,14 @@ class HostLeaseKeeper:
 
 
 WITHIN = 120.0
-"""Seconds for all devices of the node together; a join that failed is tried again."""
+"""Seconds for all devices of the node together to give access back."""
 
 
 def give_access_back(configuration: NodeConfiguration, tools: FenceTools = TOOLS) -> None:
-    """Have all fabric devices of this node let it in again, and make sure that they did.
+    """Have all fabric devices of this node give its access back, and check it.
 
-    Raises ``LeaseError`` with the reason when one did not within ``WITHIN`` seconds.  A
-    fence configuration that is not there, or cannot be used, keeps no node from joining.
+    Raises ``LeaseError`` with the reason when one did not within ``WITHIN`` seconds.  Without a
+    usable fence configuration nothing is done, so that the node can join.
     """
     devices = _fabric_devices(configuration, tools)
     if devices is None:
@@ -114,7 +114,7 @@ def give_access_back(configuration: NodeConfiguration, tools: FenceTools = TOOLS
 def _fabric_devices(
     configuration: NodeConfiguration, tools: FenceTools
 ) -> FenceConfiguration | None:
-    """Return the levels of this node with nothing but what cuts its access; None without."""
+    """Return the levels of this node with its fabric devices only; None if it has none."""
     node = configuration.node
     if not configuration.fence_configuration.exists():
         return None
@@ -136,7 +136,7 @@ def _fabric_devices(
 
 
 def _cuts_access(talk: Conversation, device: FenceDevice) -> bool:
-    """Say whether *device* is a fabric device; only an agent that is not known is asked."""
+    """Return whether *device* is a fabric device; only an unknown agent is asked."""
     kind = kind_by_name(device.agent)
     if kind != NONE:
         return kind == FABRIC
@@ -148,8 +148,8 @@ def _cuts_access(talk: Conversation, device: FenceDevice) -> bool:
 
 
 SLACK = 60.0 + WITHIN
-"""Seconds over what joining takes at most before it counts as hung: to be given access back
-first, and to leave after a failure, which has 30 s."""
+"""Seconds beyond the longest join before it counts as hung: for giving access back first, and
+for leaving after a failure, which has 30 s."""
 
 
 class Joining:
@@ -161,7 +161,7 @@ class Joining:
         clock: Callable[[], float] = time.monotonic,
         work: Callable[[NodeConfiguration], None] | None = None,
     ) -> None:
-        """Begin; *work* joins, and raises what keeps it from that."""
+        """Begin; *work* joins, or raises the error that says why it cannot."""
         timing = LeaseTiming(configuration.sanlock.io_timeout)
         self._configuration = configuration
         self._clock = clock
@@ -173,14 +173,14 @@ class Joining:
         self._thread.start()
 
     def __str__(self) -> str:
-        """Return what is being done, for the log."""
+        """Return what the join does, for the log."""
         return (
             f"joins the lockspace {self._configuration.lockspace_path} as host id"
             f" {self._configuration.me.host_id}; that takes up to {self._seconds - SLACK:.0f} s"
         )
 
     def ended(self) -> bool:
-        """Whether it has come to its end, one way or the other; ``LeaseError`` if it hangs."""
+        """Return whether the join has ended; ``LeaseError`` if it hangs."""
         if self._thread.is_alive() and self._clock() >= self._until:
             raise LeaseError(
                 f"Joining as host id {self._configuration.me.host_id} did not end within"
@@ -190,7 +190,7 @@ class Joining:
         return not self._thread.is_alive()
 
     def error(self) -> Exception | None:
-        """Return why it failed, once it has ended."""
+        """Return why the join failed, once it has ended."""
         return self._errors[0] if self._errors else None
 
     def _run(self) -> None:
@@ -201,9 +201,9 @@ class Joining:
 
 
 def join_lockspace(configuration: NodeConfiguration) -> None:
-    """Have sanlock take this node's host lease; raises the error that says why it cannot.
+    """Give this node its access back and have sanlock take its host lease.
 
-    What cut the node off from the storage or the network lets it in again first.
+    Raises the error that says why it cannot.
     """
     from ...lease.sanlock import installed_daemon
 
@@ -219,10 +219,9 @@ def join_lockspace(configuration: NodeConfiguration) -> None:
 
 
 def refuse_other_watchdog(settings: SanlockSettings, status: DaemonStatus) -> None:
-    """Refuse a sanlock whose machine is not reset when all the others think that it is.
+    """Raise ``LeaseError`` if sanlock resets this machine later than the others assume.
 
-    Each node takes the others for dead after the configured time, and starts their
-    services then.  Raises ``LeaseError``.
+    Each node counts the others as dead after the configured time, and then starts their services.
     """
     if not settings.watchdog_timeout or settings.watchdog_timeout == status.watchdog_timeout:
         return
@@ -242,10 +241,10 @@ def refuse_other_watchdog(settings: SanlockSettings, status: DaemonStatus) -> No
 
 
 def leave_cluster(configuration: NodeConfiguration) -> None:
-    """Give this node's host lease back; for the node's shutdown, after its daemons have ended.
+    """Give this node's host lease back at its shutdown, after its daemons have ended.
 
-    Raises ``LeaseError`` when the node has no host lease, while its LRM runs, and while
-    services of this start of the node are not known to have stopped: drain the node first.
+    Raises ``LeaseError`` when the node has no host lease, while its LRM runs, and while services
+    of this boot may still run: drain the node first.
     """
     me = configuration.me
     try:

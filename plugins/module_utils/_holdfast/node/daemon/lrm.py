@@ -17,6 +17,7 @@ from ...cluster.lrm.cycle import Lrm, LrmSettings
 from ...cluster.model.effects import Clocks
 from ...errors import FormatError, StorageError
 from ...storage.lockspace.host_timing import LeaseTiming
+from ...storage.records import Kind
 from ..cluster_storage import ClusterStorage
 from ..configuration import CRM, LRM, SANLOCK, NodeConfiguration, make_private
 from ..log import Repeating, log, name_daemon
@@ -172,7 +173,7 @@ class LocalDaemon:
                 storage.next_report_number(), effect.report
             ),
             effects.WriteReport: lambda effect: storage.write_report(effect.report),
-            effects.OwnReportStands: lambda _: storage.own_report_stands(),
+            effects.OwnReportStands: lambda _: storage.own_record_stands(Kind.LRM),
             effects.WriteHeartbeat: self._write_heartbeat,
             effects.WakeManager: self._wake_manager,
             effects.TakeJobs: lambda _: self._take_jobs(),

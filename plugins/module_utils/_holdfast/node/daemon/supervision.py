@@ -1,19 +1,16 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who sees to it that an LRM does its work: systemd starts it anew, the watchdog resets its node.
+"""Supervision of the daemons: systemd restarts one that hangs, the watchdog resets the node.
 
-systemd hears in each round that the LRM goes round, kills one that does not (after how long:
-``answering``), and starts another at once; the services notice nothing.  That does not help
-where the next one hangs, too, or none can be started.  So while services run, the node is bound
-to its LRM by wdmd (``lease/watchdog_bond.py``): without a round for ``daemon_grace`` seconds
-its watchdog is petted no more, and resets it after its own time: at about when it is fenced
-where there is a fence device, with a watchdog of 60 s up to a minute later.  The bond outlives
-a daemon's end.
+The supervisor is systemd (``Type=notify``, ``WatchdogSec=``; sd_notify(3)), in an embedded cluster
+the machine process.  It hears of each turn, kills a daemon without one (after ``network.patience``
+seconds), and starts another; the services notice nothing.
 
-Telling the supervisor that a daemon is ready and alive (sd_notify(3) of systemd).
-
-On a real node the supervisor is systemd (``Type=notify``, ``WatchdogSec=``), in an
-embedded cluster the machine process; the protocol is the same.
+That does not help where the next LRM hangs too, or none can be started.  So while services run,
+the node is bound to its LRM by wdmd (``lease/watchdog_bond.py``): after ``daemon_grace`` seconds
+without a turn the watchdog is no longer petted, and resets the node after its own time.  That is
+about when a fence device would fence it, with a watchdog of 60 s up to a minute later.  The bond
+outlives a daemon's end.
 """
 
 from __future__ import annotations
@@ -31,19 +28,19 @@ from ..configuration import SHORTEST_BOND, NodeConfiguration
 from ..log import Repeating
 
 TRIED = 12.0
-"""Seconds for which a daemon that is rolled out is watched; see the handlers of the role node."""
+"""Seconds for which a rollout watches a new daemon; see the handlers of the role node."""
 
 FIRST_HANDED_ON = 3
 """The first descriptor that systemd hands to a daemon (sd_listen_fds(3))."""
 
 
 class Notifier:
-    """Sends to the socket that the supervisor named; without one it says nothing."""
+    """Sends to the socket that the supervisor named; without one it sends nothing."""
 
     def __init__(
         self, address: str | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Use *address*, or what stands in ``NOTIFY_SOCKET``; a leading @ is an abstract name."""
+        """Use *address*, or that in ``NOTIFY_SOCKET``; a leading @ is an abstract name."""
         self._clock = clock
         self._first_round = math.inf
         self._went_round = -math.inf
@@ -53,20 +50,20 @@ class Notifier:
         self._socket.setblocking(False)
 
     def ready(self) -> None:
-        """Say that the daemon does its work now."""
+        """Report that the daemon is ready."""
         self._send("READY=1")
 
     def alive(self) -> None:
-        """Say that the daemon's loop goes round."""
+        """Report a turn of the daemon."""
         self._went_round = self._clock()
         self._first_round = min(self._first_round, self._went_round)
         self._send("WATCHDOG=1")
 
     def waits(self, patience: float) -> None:
-        """Say, from any thread, that a loop lives which has not gone round for a while.
+        """Report, from any thread, a daemon that waits in its turn as alive.
 
-        Nothing is said any more after *patience* seconds without a round, nor before it has gone
-        round for ``TRIED`` seconds: with a version that is broken it may never do so.
+        Not after *patience* seconds without a turn, nor before it had turns for ``TRIED`` seconds:
+        a broken version may never have one.
         """
         tried = self._went_round - self._first_round >= TRIED
         if tried and self._clock() - self._went_round < patience:
@@ -74,13 +71,13 @@ class Notifier:
 
     @property
     def listens(self) -> bool:
-        """Whether there is a supervisor at all."""
+        """Return whether there is a supervisor at all."""
         return bool(self._address)
 
     def keep(self, name: str, descriptor: int) -> None:
-        """Have the supervisor keep an open file for the next start, in place of one so named.
+        """Have the supervisor keep an open file as *name* for the next start, which asks ``kept``.
 
-        See FDSTORE in sd_notify(3); ``kept`` finds it.
+        It replaces one of that name (FDSTORE in sd_notify(3)).
         """
         self._send(f"FDSTOREREMOVE=1\nFDNAME={name}")
         self._send(f"FDSTORE=1\nFDNAME={name}", descriptor)
@@ -98,10 +95,9 @@ class Notifier:
 
 
 def kept(name: str) -> int | None:
-    """Return the open file that a predecessor had kept under *name*, if there is one.
+    """Return the open file that a predecessor kept as *name*, if any, not inherited by children.
 
-    It is for this process alone and not for its children.  All that was kept under any
-    name is to be asked for at the start, before other files are opened.
+    To be called at the start, before other files are opened.
     """
     if os.environ.get("LISTEN_PID") != str(os.getpid()):
         return None
@@ -116,11 +112,11 @@ def kept(name: str) -> int | None:
 
 
 NAME = "watchdog"
-"""Under which the connection to wdmd is kept by systemd."""
+"""Name of the connection to wdmd that systemd keeps."""
 
 
 class Supervision:
-    """How one LRM is looked after; for its one thread."""
+    """Supervision of one LRM; for its one thread."""
 
     def __init__(
         self,
@@ -129,20 +125,19 @@ class Supervision:
         clock: Callable[[], float] = time.monotonic,
         bond: WatchdogBond | None = None,
     ) -> None:
-        """Find out what there is: a supervisor, and a watchdog that this node may be bound to."""
+        """Find the watchdog, if this node is to be bound to one."""
         self._notifier = notifier
         self._bond = bond or _bond_of(configuration, notifier, clock)
         self._repeating = Repeating(clock)
 
     def ready(self) -> None:
-        """Say that the LRM does its work now."""
+        """Report that the LRM is ready."""
         self._notifier.ready()
 
     def alive(self, bound: bool) -> None:
-        """Say that the LRM goes round; *bound* while services run that it has to look after.
+        """Report a turn of the LRM, *bound* to it while it manages running services.
 
-        A watchdog daemon that cannot be told keeps nothing from being done: it is sanlock
-        that keeps a node without host lease from running on.
+        A watchdog daemon that fails stops nothing: sanlock resets a node without host lease.
         """
         self._notifier.alive()
         if self._bond is None:
@@ -160,11 +155,11 @@ class Supervision:
 def _bond_of(
     configuration: NodeConfiguration, notifier: Notifier, clock: Callable[[], float]
 ) -> WatchdogBond | None:
-    """Return the bond of this node, None where it has no watchdog, or nobody to keep the bond."""
+    """Return the bond of this node, None without a watchdog or a supervisor that keeps the bond."""
     if configuration.is_machine or not configuration.sanlock.watchdog_timeout:
         return None
     if not notifier.listens:
-        # The end of this process alone would then have the node reset.
+        # The end of this process alone would reset the node.
         return None
     return WatchdogBond(
         max(configuration.timing.daemon_grace, SHORTEST_BOND),
