@@ -1,15 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Binding this machine's life to a process that looks after its services, by wdmd.
+"""Has the watchdog reset this machine when the process that manages its services stops, by wdmd.
 
-sanlock has wdmd pet the watchdog as long as it renews the host lease; that says nothing of
-whether anybody still looks after the services.  So that process is a client of wdmd's
-too: it says, again and again, until when the machine may go on without it (wdmd(8),
-``wdmd_test_live`` of libwdmd).  When that time is over, wdmd pets the watchdog no more.
+sanlock has wdmd pet the watchdog while it renews the host lease, whether or not anything still
+manages the services.  So that process is a client of wdmd too: it says again and again until when
+the machine may go on without it (wdmd(8), ``wdmd_test_live`` of libwdmd).  After that time wdmd
+no longer pets the watchdog.
 
-wdmd remembers a client that went away while it was bound, and has the machine reset in
-time.  So the connection has to outlive the process: who calls keeps it, in systemd's file
-descriptor store, and hands it to the next one.
+wdmd remembers a client that went away while it was bound, and has the machine reset in time.  So
+the connection has to outlive the process: the caller keeps it in systemd's file descriptor store
+and hands it to the next process.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ SEND_DEADLINE = 1.0
 
 
 class Wdmd(Protocol):
-    """What is used of libwdmd; each returns a negative error number when it fails."""
+    """The functions of libwdmd; each returns a negative error number when it fails."""
 
     def wdmd_connect(self) -> int:
         """Return a connection to the daemon."""
 
     def wdmd_register(self, connection: int, name: bytes) -> int:
-        """Say who this is."""
+        """Name this client."""
 
     def wdmd_test_live(self, connection: int, renewed: int, expires: int) -> int:
-        """Say until when all is well, in seconds of the monotonic clock; 0 for ever."""
+        """Say until when all is well, in monotonic seconds; 0 for ever."""
 
 
 def load_wdmd() -> Wdmd:
@@ -56,7 +56,7 @@ def load_wdmd() -> Wdmd:
 
 
 class WatchdogBond:
-    """The bond of one process, under which it has to come back within *seconds*."""
+    """The bond of one process, which has to call ``hold`` again within *seconds*."""
 
     def __init__(
         self,
@@ -84,8 +84,7 @@ class WatchdogBond:
     def hold(self) -> None:
         """Have the machine reset unless this is called again in time.
 
-        Raises ``LeaseError`` when wdmd cannot be told; the machine is not bound then, or
-        as long as it was told last.
+        Raises ``LeaseError`` when wdmd cannot be told; then the last bond, if any, still counts.
         """
         now = int(self._clock())
         self._tell(now, now + int(self.seconds))
@@ -111,7 +110,7 @@ class WatchdogBond:
         connection = library.wdmd_connect()
         if connection < 0:
             raise LeaseError(f"wdmd does not answer: {os.strerror(-connection)}; start wdmd.")
-        # The library gives one that every child would have, too.
+        # Children would inherit the library's descriptor.
         os.set_inheritable(connection, False)
         _limit_waiting(connection)
         code = library.wdmd_register(connection, CLIENT)
@@ -123,7 +122,7 @@ class WatchdogBond:
 
 
 def _limit_waiting(connection: int) -> None:
-    """Let no message to a wdmd that hangs hold its sender up for good."""
+    """Limit how long a message to a wdmd that hangs blocks."""
     seconds = struct.pack("ll", int(SEND_DEADLINE), 0)
     with closing(socket.socket(fileno=os.dup(connection))) as view:
         view.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, seconds)
