@@ -29,10 +29,7 @@ from collections.abc import Mapping
 from ..cluster.model.observed import HostState
 from ..errors import AgentError, LeaseError, NoAnswerError
 from ..process.run import run
-from ..storage.lockspace.host_timing import (
-    FIXED_WATCHDOG_TIMEOUT,
-    kept_watchdog_timeout,
-)
+from ..storage.lockspace.host_timing import FIXED_WATCHDOG_TIMEOUT, kept_watchdog_timeout
 from .sanlock_daemon import (
     ANSWER,
     GLANCE,

@@ -23,13 +23,8 @@ from ...cluster.model.maintenance import EMPTIED
 from ...cluster.model.observed import Figures, NodeSeen, Seen
 from ...cluster.model.policy import MOST_CPUS_PER_CORE, SCORE, Policy
 from ...cluster.model.service import Service
-from ...cluster.model.state import (
-    ClusterState,
-    ServiceStatus,
-)
-from ...cluster.model.states import (
-    ServiceState,
-)
+from ...cluster.model.state import ClusterState, ServiceStatus
+from ...cluster.model.states import ServiceState
 from ...errors import StorageError
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import NodeConfiguration

@@ -25,14 +25,8 @@ from typing import Any
 from ...cluster.crm.load import Load
 from ...cluster.crm.selection import choose, unusable
 from ...cluster.model.observed import Seen
-from ...cluster.model.state import (
-    ClusterState,
-    NodeState,
-    NodeStatus,
-)
-from ...cluster.model.states import (
-    ServiceState,
-)
+from ...cluster.model.state import ClusterState, NodeState, NodeStatus
+from ...cluster.model.states import ServiceState
 from ...errors import AgentError, InputError
 from ...node.configuration import load
 from ...process.run import run

@@ -38,9 +38,7 @@ from ...cluster.model.state import (
     ServiceStatus,
 )
 from ...cluster.model.state_codec import state_document
-from ...cluster.model.states import (
-    ServiceState,
-)
+from ...cluster.model.states import ServiceState
 from ...cluster.model.versions import WAY_OUT
 from ...errors import HoldfastError, LeaseError, StorageError
 from ...node.cluster_storage import CONFIGURATION_LEASE, ClusterStorage, payload

@@ -34,14 +34,9 @@ from ...cluster.model.maintenance import (
     with_times_told,
 )
 from ...cluster.model.report import Mode
-from ...cluster.model.state import (
-    ClusterState,
-    NodeState,
-)
+from ...cluster.model.state import ClusterState, NodeState
 from ...cluster.model.state_codec import state_from_document
-from ...cluster.model.states import (
-    ServiceState,
-)
+from ...cluster.model.states import ServiceState
 from ...errors import FormatError, HoldfastError, InputError
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import NodeConfiguration, load

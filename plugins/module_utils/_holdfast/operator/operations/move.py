@@ -21,16 +21,8 @@ from ...cluster.crm.global_maintenance import why_held
 from ...cluster.model.desired import MOVE, Request, Wanted
 from ...cluster.model.observed import Seen
 from ...cluster.model.service import needs_from_options
-from ...cluster.model.state import (
-    ClusterState,
-    Event,
-    ServiceStatus,
-)
-from ...cluster.model.states import (
-    MOVABLE,
-    PASSING,
-    ServiceState,
-)
+from ...cluster.model.state import ClusterState, Event, ServiceStatus
+from ...cluster.model.states import MOVABLE, PASSING, ServiceState
 from ...errors import HoldfastError, InputError
 from ...node.configuration import NodeConfiguration, load
 from ...result import Result

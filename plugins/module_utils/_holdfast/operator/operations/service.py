@@ -21,13 +21,8 @@ from ...cluster.model.service import (
     service_document,
     service_from_options,
 )
-from ...cluster.model.state import (
-    ClusterState,
-    ServiceStatus,
-)
-from ...cluster.model.states import (
-    ServiceState,
-)
+from ...cluster.model.state import ClusterState, ServiceStatus
+from ...cluster.model.states import ServiceState
 from ...errors import InputError
 from ...node.configuration import NodeConfiguration, load
 from ...ocf.locate import locate, parse_agent
