@@ -18,7 +18,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
     give_access_back,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import (
-    machine_lease,
+    machine,
 )
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import calls, write_device
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
@@ -129,7 +129,7 @@ def test_a_fabric_agent_that_is_missing_keeps_the_node_out_as_it_has_no_access(t
 def test_no_host_lease_is_joined_before(tmp_path, node, way):
     create_storage(tmp_path)
     given = node(fabric(tmp_path / "a", on="exit 1"), timeout=1.0)
-    act = host_lease.join_lockspace if way == "sanlock" else machine_lease.take_machine_lease
+    act = host_lease.join_lockspace if way == "sanlock" else machine.take_machine_lease
     before = given.lockspace_path.read_bytes()
     with pytest.raises(LeaseError, match=r"^access not given back"):
         act(given)

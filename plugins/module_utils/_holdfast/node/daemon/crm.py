@@ -22,34 +22,23 @@ from ...storage.records import Kind
 from ...storage.whiteboard.block import GlobalBlock
 from ..cluster_storage import MANAGER_LEASE, ClusterStorage
 from ..configuration import CRM, LRM, NodeConfiguration
-from ..log import Repeating, log, name_daemon
+from ..log import Repeating, log
 from ..run_notes import end_of_predecessor, freeing
 from .fence_orders import Orders
 from .heartbeat import PublishedTrouble
-from .network import Network, answering_network
+from .network import Network
 from .observer import Observer
-from .own_membership import OwnMembership
-from .performing import clocks_and_journal, play, read_clocks
+from .performing import ROUND, Daemon, clocks_and_journal, play, read_clocks
 from .record_guard import read_stored
 from .supervision import Notifier
-from .telemetry import (
-    FENCE,
-    FENCES_UNDER_WAY,
-    ROUND_TOOK,
-    STORAGE_LOOK,
-    Telemetry,
-    telemetry_path,
-)
+from .telemetry import FENCE, FENCES_UNDER_WAY, ROUND_TOOK, STORAGE_LOOK
 
 # What weighs nodes by their load is loaded with its first question elsewhere; here it may come when
 # another version of the library lies in this one's place.
 importlib.import_module("...placement.services", __package__)
 
-ROUND = 0.5
-"""Seconds between the beginnings of two turns."""
 
-
-class ClusterDaemon:
+class ClusterDaemon(Daemon):
     """The CRM of one node, as a process."""
 
     def __init__(
@@ -66,18 +55,12 @@ class ClusterDaemon:
 
         What is not given is made here, as the node needs it.
         """
-        name_daemon("crm", configuration.node)
-        self._configuration = configuration
-        self._clocks = clocks
+        super().__init__("crm", CRM, configuration, Notifier(), network, clocks)
         clock = self._clock
-        self._notifier = Notifier()
-        self._network = network or answering_network(configuration, CRM, self._notifier)
         self._storage = storage or ClusterStorage(configuration, clock)
         self._leases = self._storage.leases
         self._observer = observer or Observer(configuration, self._storage, self._network, clock)
         self._orders = orders or Orders(configuration, self._wake)
-        self._membership = OwnMembership(configuration)
-        self._telemetry = Telemetry(telemetry_path(configuration.run_directory, "crm"), clock)
         self._published = PublishedTrouble(configuration.run_directory, clock)
         self._stop = False
         timing = LeaseTiming(configuration.sanlock.io_timeout)
@@ -109,9 +92,6 @@ class ClusterDaemon:
     def round(self) -> None:
         """Play one turn."""
         self._play(cycle.turn(self._crm))
-
-    def _clock(self) -> float:
-        return self._clocks().mono
 
     def _play(self, generator: Cycle[None]) -> None:
         play(generator, self._performers)
@@ -198,10 +178,6 @@ class ClusterDaemon:
     def _listen(self, seconds: float) -> None:
         _hinted, answered = self._network.listen(max(seconds, 0.0))
         self._observer.answered(answered)
-
-    def _wake(self) -> None:
-        """End the loop's wait; called from the threads of the orders."""
-        self._network.hint([self._configuration.me.at(CRM)])
 
     def _on_term(self, *_arguments: object) -> None:
         self._stop = True
