@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The status for the module ``cluster_info``: waited for, probed, as a page, and from elsewhere.
+"""The status for the module ``cluster_info``: after a wait, with probes, as a page, and remotely.
 
-Whoever is no node, such as an Ansible controller, runs ``holdfast status --json`` on one of
-them.  Each node can answer for the whole cluster, so the first that does is enough; a node
-that is down, hangs or answers something else is passed over.
+A computer that is no node, such as an Ansible controller, runs ``holdfast status --json`` on one.
+Each node can answer for the whole cluster, so the first answer is enough; a node that is down,
+hangs or answers something else is skipped.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .report.text import render_failover, render_text
 POLL = 0.25
 
 IN_DOUBT = frozenset({NodeState.ONLINE.value, NodeState.SUSPECT.value, NodeState.FENCE.value})
-"""States in which the manager still holds that a node may run its services."""
+"""States of a node that may still run its services for the manager."""
 
 
 def inform(options: Mapping[str, Any], check: bool) -> Result:
@@ -57,7 +57,7 @@ def _write_page(path: Path, configuration: NodeConfiguration, status: dict[str, 
 
 
 def _check(options: Mapping[str, Any], configuration: NodeConfiguration) -> None:
-    """Refuse, before any wait, what could not be answered after it."""
+    """Refuse bad options before any wait."""
     for option in ("failover_of", "recovered_from"):
         node = options[option]
         if node:
@@ -75,7 +75,7 @@ def _wait(configuration: NodeConfiguration, options: Mapping[str, Any]) -> dict[
             status = read_status(configuration)
             missing = _missing(status, options)
         except StorageError as error:
-            # A read may fail while a path fails over; who waits for something waits for that.
+            # A read may fail while a path fails over; a wait goes on.
             if options["until"] == "now":
                 raise
             missing = [str(error)]
@@ -90,7 +90,7 @@ def _wait(configuration: NodeConfiguration, options: Mapping[str, Any]) -> dict[
 
 
 def _missing(status: dict[str, Any], options: Mapping[str, Any]) -> list[str]:
-    """Return what is missing to what was asked for, one sentence each."""
+    """Return what is missing for the option ``until``, one sentence each."""
     if options["until"] == "now":
         return []
     if options["recovered_from"]:
@@ -109,8 +109,8 @@ def _missing(status: dict[str, Any], options: Mapping[str, Any]) -> list[str]:
 def _missing_without(status: dict[str, Any], node: str) -> list[str]:
     """Return what is missing until the services of *node*, which was cut off, run elsewhere.
 
-    Before the manager knows of it they still count as started there.  What it loses with the
-    node stands in the failover; what is wrong with any other service is no matter of it.
+    Before the manager knows of it they count as started there.  The failover names the services
+    that the node lost; other services do not count.
     """
     known = status["nodes"][node]
     if known["state"] in IN_DOUBT:
@@ -137,7 +137,7 @@ def write_page_in_time(
 ) -> dict[str, Any]:
     """Write the status page as the file *path* and return the status, as ``read_status_in_time``.
 
-    *refresh* is that of ``render_page``.  A page that cannot be made leaves the last one.
+    *refresh* is that of ``render_page``.  After an error the last page stays.
     """
 
     def read() -> dict[str, Any]:
@@ -155,17 +155,17 @@ def write_page_in_time(
 
 
 PLACE = "{node}"
-"""Stands in a command for the node that is asked."""
+"""The placeholder for the node in a command."""
 
 ANSWERED = (0, 1)
-"""The exit statuses of ``holdfast status`` with an answer: all is well, something is not."""
+"""The exit statuses of ``holdfast status`` with an answer: healthy, not healthy."""
 
 NEEDED = ("cluster", "at", "manager", "nodes", "services")
 
 
 @dataclass(frozen=True)
 class Answered:
-    """A status, which node it is from, and why each node that was asked before did not answer."""
+    """A status, its node, and why each node that was asked before did not answer."""
 
     status: dict[str, Any]
     node: str
@@ -173,13 +173,11 @@ class Answered:
 
 
 def ask_for_status(command: Sequence[str], nodes: Sequence[str], timeout: float) -> Answered:
-    """Return the status that the first of *nodes* to answer gives, each asked for *timeout* s.
+    """Return the status of the first of *nodes* that answers within *timeout* s.
 
-    *command* is a program with its arguments, run without a shell; ``{node}`` in it becomes
-    the node.  Without *nodes* it is run once, as it is.
-
-    Raises ``InputError`` for a command that cannot be meant, and ``HoldfastError``, naming
-    each node with its reason, when none answers.
+    *command* is a program with its arguments, run without a shell; ``{node}`` in it becomes the
+    node.  Without *nodes* it is run once, as it is.  Raises ``InputError`` for a command that does
+    not fit *nodes*, and ``HoldfastError``, naming each node with its reason, without an answer.
     """
     _check_command(command, nodes, timeout)
     passed_over: dict[str, str] = {}
@@ -203,7 +201,7 @@ def _check_command(command: Sequence[str], nodes: Sequence[str], timeout: float)
             "nodes", list(nodes), f"the nodes to ask, as the command has {PLACE} in it"
         )
     for node in nodes:
-        # What begins so would be an option of ssh.
+        # A leading dash would make it an option of ssh.
         if not node or node.startswith("-") or any(one.isspace() for one in node):
             raise InputError("nodes", node, "names or addresses of nodes")
     if not timeout > 0:

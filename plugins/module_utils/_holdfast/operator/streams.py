@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The standard streams of a command, of which any may be closed, full, or without a reader.
+"""The standard streams of a command, any of which may be closed, full, or without a reader.
 
-That an answer cannot be written is one sentence on standard error, if that can be, and never a
-traceback.  Nothing is imported before it is needed: a small question must not wait for it.
-Progress of long work is reported on a terminal only, by a thread, so that the work itself looks
-at no clock.
+An answer that cannot be written is one sentence on standard error, never a traceback.  Imports
+are made when they are needed, so that small commands start fast.  A thread reports progress of
+long work, on a terminal only.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ class UnwrittenError(HoldfastError):
 
 
 class Output:
-    """A standard output that raises `UnwrittenError` where it does not take what is written.
+    """A standard output that raises `UnwrittenError` for text that cannot be written.
 
-    That nobody reads any more stays a ``BrokenPipeError``: who reads has had enough.
+    A reader that is gone stays a ``BrokenPipeError``.
     """
 
     def __init__(self, stream: TextIO) -> None:
-        """Write to *stream*, and be it in all else."""
+        """Write to *stream*, and pass on all else to it."""
         self._stream = stream
 
     def __getattr__(self, name: str) -> Any:
@@ -53,7 +52,7 @@ class Output:
             raise UnwrittenError(reason(error)) from error
 
     def flush(self) -> None:
-        """Write out all that is left, as a stream does."""
+        """Write what is buffered, as a stream does."""
         try:
             self._stream.flush()
         except BrokenPipeError:
@@ -63,11 +62,10 @@ class Output:
 
 
 def prepare_streams() -> bool:
-    """Make the standard streams ready; return whether there is a standard output at all.
+    """Prepare the standard streams; return whether there is a standard output at all.
 
-    What it cannot encode is written as JSON writes it, as ``\\ud800``: half of a surrogate
-    pair, which JSON can name, is a character in no encoding.  What is said on a standard
-    error that is closed goes nowhere, and stops no answer.
+    A character that it cannot encode is escaped as in JSON (``\\ud800``): half of a surrogate pair
+    has no encoding.  Text for a closed standard error is dropped.
     """
     if sys.stderr is None:
         sys.stderr = nowhere()
@@ -80,7 +78,7 @@ def prepare_streams() -> bool:
 
 
 def nowhere() -> TextIO:
-    """Return a stream for what nobody is to read; a daemon may write to it for years."""
+    """Return a stream that drops what is written."""
     return open("/dev/null", "w", encoding="utf-8")  # noqa: PTH123
 
 
@@ -104,7 +102,7 @@ def takes_colour() -> bool:
 
 
 def complain(text: str) -> None:
-    """Write *text* on standard error, if that can be."""
+    """Write *text* on standard error, if possible."""
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -113,9 +111,9 @@ def complain(text: str) -> None:
 
 
 def leave_unwritten() -> None:
-    """Let go nowhere what could not be written, so that Python does not try it again at its end.
+    """Drop buffered text that cannot be written.
 
-    It would complain, and end with an exit status of its own.
+    Python would try it again at its end, and then exit with its own message and status.
     """
     import os
 
@@ -131,11 +129,11 @@ def leave_unwritten() -> None:
 
 
 SILENT_FOR = 2.0
-"""Seconds of work after which it is told that it goes on, and between two lines of that."""
+"""Seconds of work before a progress line, and between two of them."""
 
 
 class Progress:
-    """What a command is at, told on *stream* when it lasts; ``done`` ends that."""
+    """Reports *what* a command does, on *stream*, while it lasts; ``done`` ends that."""
 
     def __init__(self, what: str, stream: TextIO | None = None) -> None:
         self.what = what
@@ -145,11 +143,11 @@ class Progress:
             self._begin()
 
     def tell(self, moves: int, score: float) -> None:
-        """Take note of how far balancing is."""
+        """Record the progress of balancing."""
         self.what = f"{moves} moves, score {score:.4f}"
 
     def done(self) -> None:
-        """Say nothing any more."""
+        """End the reports."""
         self._ended = True
 
     def _begin(self) -> None:
@@ -160,7 +158,7 @@ class Progress:
         start_new_thread(self.run, (sleep,))
 
     def run(self, sleep: Callable[[float], None]) -> None:
-        """Say every now and then what is done, until it is."""
+        """Report every ``SILENT_FOR`` seconds until the work is done."""
         seconds = 0.0
         sleep(SILENT_FOR)
         while not self._ended:

@@ -147,7 +147,7 @@ def _refuse_what_cannot_be_emptied(configuration: NodeConfiguration, node: str) 
     A drain that is there already may be waited for, and told otherwise: it moves nothing more.
     """
     from ...cluster.crm.global_maintenance import why_held
-    from ..forecast.moves import look, plan_evacuation
+    from ..forecast.moves import emptied, look
 
     state, seen = look(configuration)
     if node in seen.wanted.maintenance:
@@ -158,7 +158,7 @@ def _refuse_what_cannot_be_emptied(configuration: NodeConfiguration, node: str) 
             f"{node} is not drained: {held}, so that no service would leave it. End that with"
             " 'holdfast maintenance end', or say --yes."
         )
-    blocked = plan_evacuation(state, seen, [node]).blocked
+    blocked = emptied(state, seen, [node])[0].blocked
     if blocked:
         told = "; ".join(f"{service}: {why}" for service, why in blocked.items())
         raise HoldfastError(

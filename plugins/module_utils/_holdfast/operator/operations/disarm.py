@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Holding the whole cluster, or disarming it, and letting it go, for ``cluster_maintenance``.
+"""Pausing and disarming the cluster, and ending both, for ``cluster_maintenance``.
 
-Both keep the manager from doing anything.  Global maintenance leaves the nodes guarded:
-one that loses its storage is still reset by its watchdog.  A disarmed cluster has let go
-of the watchdogs too, in an orderly way.
+In both the manager does nothing.  In global maintenance a node that loses its storage is still
+reset by its watchdog.  A disarmed cluster has released the watchdogs too, in order.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ HOLD = "hold"
 
 
 def declare_cluster_maintenance(options: Mapping[str, Any], check: bool) -> Result:
-    """Begin the maintenance that the mode names, or end whichever there is.
+    """Begin the maintenance that ``mode`` names, or end both kinds.
 
     Raises ``InputError`` when one is to begin while the other is in force.
     """
@@ -68,7 +67,7 @@ def _declare_disarm(options: Mapping[str, Any], mode: str, check: bool) -> Resul
 
 
 def _joined(one: Result, other: Result) -> Result:
-    """Return what two changes in a row did together; *other* is named only if it did something."""
+    """Return the result of two changes in a row; *other* is in the diff only if it changed."""
     if not other.changed:
         return replace(one, values={**one.values, "disarm": other.values["disarm"]})
     both = {**dict(one.values), **dict(other.values), "maintenance": one.values["maintenance"]}
@@ -82,7 +81,7 @@ def _joined(one: Result, other: Result) -> Result:
 
 
 def _document(wanted: Wanted) -> dict[str, Any] | None:
-    """Return how the cluster is disarmed, and by whom; None while it is armed."""
+    """Return how the cluster is disarmed, and by which owner; None while it is armed."""
     if not wanted.disarm:
         return None
     by = maintenance_document(wanted.disarmed_by) if wanted.disarmed_by is not None else {}

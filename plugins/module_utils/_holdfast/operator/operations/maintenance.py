@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Putting a node or the whole cluster into maintenance and out of it, for the modules.
 
-Each function takes the options of its module and whether it is check mode, and returns
-what changed; the plan in check mode is the one that is applied.  What an option does
-not say of a maintenance that is there stays as it is.  A fence by hand leaves its node off and
-empty until ``unfence`` ends that: somebody may be working on the machine.
+Each operation takes the options of its module and whether it is check mode, and returns what
+changed.  An option that is not given leaves an existing maintenance as it is.  A manual fence
+leaves its node off and empty until ``unfence``: a person may be working on the machine.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ from ..report.status import global_maintenance
 from .change import await_manager, change_and_wait, change_wanted, read_cluster
 
 ON_THE_WHITEBOARD = Maintenance("set on the whiteboard")
-"""A global maintenance of which block 0 is all there is."""
+"""A global maintenance that is only in block 0."""
 
 
 def declare_maintenance(options: Mapping[str, Any], check: bool) -> Result:
-    """Drain a node, or use it again, as the module ``node_maintenance`` was told to."""
+    """Drain a node, or use it again; the operation of the module ``node_maintenance``."""
     configuration = load(Path(options["config"]))
     node = names.node_name(options["node"] or configuration.node)
     configuration.require_member(node)
@@ -92,9 +91,9 @@ def declare_maintenance(options: Mapping[str, Any], check: bool) -> Result:
 
 
 def _is_kept_by_fence(options: Mapping[str, Any], before: Maintenance) -> bool:
-    """Return whether a drain would take the place of what a fence by hand left.
+    """Return whether a drain would replace the maintenance of a manual fence.
 
-    Whoever ends that drain, or its expiry, would switch the node on under somebody's hands.
+    The end of that drain would power the node on while a person works on it.
     """
     asked = options["reason"] if options["reason"] is not None else before.reason
     other = not asked.startswith(FENCE_REASON) or options.get("until") or options.get("duration")
@@ -102,9 +101,9 @@ def _is_kept_by_fence(options: Mapping[str, Any], before: Maintenance) -> bool:
 
 
 def declare_global_maintenance(options: Mapping[str, Any], check: bool) -> Result:
-    """Begin or end the cluster's maintenance as the module ``cluster_maintenance`` was told to.
+    """Begin or end global maintenance; an operation of the module ``cluster_maintenance``.
 
-    To end one that somebody set on the whiteboard alone, its global block is written.
+    To end one that was set on the whiteboard alone, its global block is written.
     """
     configuration = load(Path(options["config"]))
     begin = options["state"] == "present"
@@ -133,14 +132,14 @@ def declare_global_maintenance(options: Mapping[str, Any], check: bool) -> Resul
 
 
 def asked_maintenance(options: Mapping[str, Any], before: Maintenance | None) -> Maintenance:
-    """Return the maintenance that *options* ask for where *before* is in force.
+    """Return the maintenance of *options* where *before* is in force.
 
     Raises ``InputError`` for an end that is no time, or is over.
     """
     now = time.time()
     known = before or Maintenance(since=now)
     reason = options["reason"] if options["reason"] is not None else known.reason
-    # Who fences a node that somebody else drained keeps it empty from then on.
+    # A manual fence takes over the maintenance of a node that another owner drained.
     fenced_now = (reason or "").startswith(FENCE_REASON) and not fenced_by_hand(known)
     owner = options["owner"] or ("" if fenced_now else known.owner) or user_name()
     until = _until(options, known)
@@ -172,9 +171,9 @@ def _time(value: str) -> float:
 
 
 def _on_the_board(configuration: NodeConfiguration) -> Maintenance | None:
-    """Return the global maintenance that somebody set on the whiteboard, or None.
+    """Return the global maintenance that a person set on the whiteboard, or None.
 
-    What the manager itself wrote there, and is about to take back, is not that.
+    Not one that the manager wrote there and is about to take back.
     """
     with closing(ClusterStorage(configuration)) as storage:
         state = storage.read_manager() or ClusterState()
@@ -194,7 +193,7 @@ def _document(maintenance: Maintenance | None) -> dict[str, Any] | None:
 
 
 def user_name() -> str:
-    """Return who runs this, by sudo if so; a container's user may have a number only."""
+    """Return the user's name, before sudo if so; a container's user may have only a number."""
     by_sudo = os.environ.get("SUDO_USER")
     if by_sudo and os.geteuid() == 0:
         return by_sudo
@@ -250,11 +249,11 @@ def kept_empty(configuration: NodeConfiguration, node: str) -> Maintenance | Non
 
 
 NEEDS_CONFIG = ("node", "reason", "owner", "until", "duration")
-"""What the whiteboard has no place for."""
+"""The options that the whiteboard has no place for."""
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Refuse what would be overlooked, and a node of another cluster, before anything is done."""
+    """Refuse options that would have no effect, and the configuration of another cluster."""
     declares = options["config"] is not None and options["maintenance"] is not None
     for option in NEEDS_CONFIG:
         if options[option] is not None and not declares:
@@ -274,7 +273,7 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 
 def with_maintenance(files: Result, options: Mapping[str, Any], check: bool) -> Result:
-    """Declare the maintenance that *options* ask for, and return it together with *files*."""
+    """Declare the maintenance of *options*, and return its result together with *files*."""
     begin = options["maintenance"]
     more: dict[str, Any] = {"wait": False, "timeout": 0.0}
     if options["node"] is not None:
@@ -299,7 +298,7 @@ def with_maintenance(files: Result, options: Mapping[str, Any], check: bool) -> 
 def read_hold(paths: ClusterPaths, board: Board) -> dict[str, Any] | None:
     """Return the global maintenance as plain data, None if there is none.
 
-    What cannot be read of the records is passed over: then it is what *board* says.
+    Without readable records it is that of *board*.
     """
     state, wanted = ClusterState(), Wanted()
     if exists(paths.state):

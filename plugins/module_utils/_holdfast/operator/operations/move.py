@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Moving a service by an operator's request, and emptying nodes once, for the modules.
+"""Moving a service by an operator's request, and evacuating nodes, for the modules.
 
-Where everything would go is known before anything is asked of the manager, so that a node
-which cannot be emptied stays as it is.
+An evacuation plans all moves before it requests any, so a node that cannot be emptied stays as it
+is.
 """
 
 from __future__ import annotations
@@ -29,28 +29,27 @@ from ...result import Result
 from ..forecast.moves import (
     Evacuation,
     checked_nodes,
+    emptied,
     look,
     placed,
-    plan_evacuation,
     short_of_room,
 )
 from .change import POLL, await_manager, change_and_wait, change_wanted, no_use
 
 ENDS = ("refused", "migration_failed", "error")
-"""Lines of the history that end a request to move without it."""
-
+"""Kinds of events that end a request to move without success."""
 
 TAKES_UP = 5.0
-"""Seconds that a request which was just written is waited for at least, however long it took
-until it could be written: some rounds of the manager."""
+"""Shortest wait in seconds for a written request, some turns of the manager, even if writing it
+took all of the timeout."""
 
 
 def declare_move(options: Mapping[str, Any], check: bool) -> Result:
-    """Ask for a service to be moved to a node, unless it is there or on its way.
+    """Request the move of a service to a node, unless it is there or on its way.
 
-    With *wait*, a service that is just on its way elsewhere is waited for first.  What the
-    manager would refuse is refused before anything is written, and in check mode too.
-    Raises ``InputError`` or ``HoldfastError`` with the reason.
+    With ``wait`` a service that is on its way elsewhere is waited for first.  What the manager
+    would refuse is refused before anything is written, and in check mode too.  Raises
+    ``InputError`` or ``HoldfastError`` with the reason.
     """
     configuration = load(Path(options["config"]))
     name = names.service_id(options["name"])
@@ -81,7 +80,7 @@ def declare_move(options: Mapping[str, Any], check: bool) -> Result:
 def _look_once_it_can_go(
     configuration: NodeConfiguration, name: str, node: str, until: float
 ) -> tuple[ClusterState, Seen]:
-    """Look until the service is not on its way to another node, at the latest at *until*."""
+    """Read the state until the service is not on its way to another node, or *until* is over."""
     while True:
         state, seen = look(configuration)
         status = _status(name, state, seen.wanted)
@@ -113,7 +112,7 @@ def _place(status: ServiceStatus) -> str:
 def _refuse_what_cannot_be(
     name: str, node: str, status: ServiceStatus, state: ClusterState, seen: Seen, waits: bool
 ) -> None:
-    """Raise the reason why the service cannot go; a passing state is none for who *waits*."""
+    """Raise the reason why the service cannot go; with *waits* a passing state is none."""
     held = why_held(state)
     if held:
         raise HoldfastError(f"Service {name!r} is not moved: {held}.")
@@ -142,18 +141,17 @@ def _missing(name: str, node: str, known: Container[Event], state: ClusterState)
 
 
 def evacuate(options: Mapping[str, Any], check: bool) -> Result:
-    """Move everything off the nodes, as the module ``evacuate`` was told to.
+    """Move all services off the nodes; the operation of the module ``evacuate``.
 
-    Raises ``HoldfastError`` naming each service that cannot leave, before anything is
-    changed, unless only a part was asked for; and while nothing is moved in the whole cluster.
-    Where everything would go is told in check mode then too.
+    Raises ``HoldfastError`` naming each service that cannot leave, before any change, unless
+    ``partial`` is set; except in check mode also while the cluster is paused.
     """
     configuration = load(Path(options["config"]))
     nodes = checked_nodes(options["nodes"] or [configuration.node], configuration)
     state, seen = look(configuration)
-    plan = plan_evacuation(state, seen, nodes)
+    plan, _state, _seen = emptied(state, seen, nodes)
     held = why_held(state)
-    # First: a service that waits in the state freeze would be named for that alone.
+    # First: a service in the state freeze would be named for that alone.
     if held and not check and (plan.moves or plan.blocked):
         raise HoldfastError(f"Nothing was moved off {', '.join(nodes)}: {held}.")
     if plan.blocked and not options["partial"]:
@@ -186,7 +184,7 @@ def evacuate(options: Mapping[str, Any], check: bool) -> Result:
 
 
 def place_info(options: Mapping[str, Any], check: bool) -> Result:
-    """Return where a service would be started now, as the module ``place_info`` was asked."""
+    """Return where a service would be started now; for the module ``place_info``."""
     configuration = load(Path(options["config"]))
     service = names.service_id(options["service"])
     state, seen = look(configuration)

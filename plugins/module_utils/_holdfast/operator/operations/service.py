@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Declaring a service, for the module ``service``, and what is asked of it once beside that."""
+"""Declaring a service, and requests to it, for the module ``service``."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ SERVICE_KEYS = (
     *("node", "ignored", "live_migration", "after", "fence_on_stop_failure"),
     *("backoff", "backoff_max", "cpus", "memory"),
 )
-"""What can be said of a service; what is left out stays as it is declared."""
+"""The options of a service; one that is not given stays as it is declared."""
 
 
 def declare_service(options: Mapping[str, Any], check: bool) -> Result:
-    """Declare a service as the module ``service`` was told to, or remove it.
+    """Declare or remove a service; the operation of the module ``service``.
 
-    An error is cleared, and a service stopped with a timeout, by a request that stands
-    beside the declaration; see ``cluster/model/desired.py``.
+    Clearing an error and stopping with a timeout are requests beside the declaration; see
+    ``cluster/model/desired.py``.
     """
     configuration = load(Path(options["config"]))
     name = names.service_id(options["name"])
@@ -93,9 +93,9 @@ def declare_service(options: Mapping[str, Any], check: bool) -> Result:
 
 
 def merged_service(wanted: Wanted, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a service with what is left out taken from what is declared.
+    """Return the given options of a service, the others as they are declared.
 
-    That is so for secrets, too, in whose place stands what an export has there.
+    A secret that is given as an export hides it stays as it is declared too.
     """
     present = wanted.services.get(options["name"])
     merged: dict[str, Any] = {"name": options["name"]}
@@ -110,10 +110,10 @@ def merged_service(wanted: Wanted, options: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _with_secrets(row: Any, present: Service | None) -> Any:
-    """Return a resource as options with the secrets that an export hides, as they are declared.
+    """Return a resource as options with hidden secrets replaced by the declared ones.
 
-    They are those of the resource with the same name and agent.  Raises ``InputError`` where
-    there is none: what hides a secret must never become it.
+    They are those of the resource with the same name and agent.  Raises ``InputError`` without
+    one: the text that hides a secret must never become the secret.
     """
     given = row.get("parameters") if isinstance(row, Mapping) else None
     if not isinstance(given, Mapping):
@@ -133,7 +133,7 @@ def _with_secrets(row: Any, present: Service | None) -> Any:
 
 
 def _requests(options: Mapping[str, Any], status: ServiceStatus | None) -> dict[str, Request]:
-    """Return what *options* ask for once: to clear an error, to stop with a timeout."""
+    """Return the requests of *options*: to clear an error, to stop with a timeout."""
     asked: dict[str, Request] = {}
     within = options.get("stop_within")
     if within is not None:
@@ -155,10 +155,10 @@ def check_agents(
     configuration: NodeConfiguration,
     known: dict[str, AgentMetadata] | None = None,
 ) -> None:
-    """Refuse nodes and agents that are not there, and what the agents cannot do.
+    """Raise ``InputError`` for a missing node or agent, and for what the agents cannot do.
 
-    What was declared before is not looked at again, unless it is to migrate.  *known* is
-    what agents said of themselves already; what they say now is added to it.
+    Resources that are not *given* are not checked again, unless they are to migrate.  *known* has
+    the metadata of agents that were asked already; more is added to it.
     """
     heard = known if known is not None else {}
     if service.node:
@@ -183,7 +183,7 @@ def check_agents(
 
 
 def _refuse_replaced(before: Service | None, after: Service | None) -> None:
-    """Raise ``InputError`` if a service that is declared would become another, or none."""
+    """Raise ``InputError`` if a declared service would be changed or removed."""
     if before is None or before == after:
         return
     how = "it is declared, and would be removed"
@@ -198,7 +198,7 @@ def _differs(before: Service, after: Service, name: str) -> bool:
 
 
 def _service(wanted: Wanted, name: str) -> object:
-    """Return a service as it may be shown."""
+    """Return a service without its secrets."""
     service = wanted.services.get(name)
     return without_secrets(service_document(service)) if service is not None else None
 
