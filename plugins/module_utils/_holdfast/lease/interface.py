@@ -45,7 +45,7 @@ class HostLeaseView:
 
 @dataclass(frozen=True)
 class LeaseHolder:
-    """Who holds a lease, or held it last (host id 0: nobody ever did).
+    """Who holds a lease, or held it last (host id 0: no node ever did).
 
     ``active`` is whether it is held, None if that is not known here.
     """
@@ -97,7 +97,7 @@ class Leases(Protocol):
         """Release all leases, and set the host lease free if it was joined here."""
 
     def withdraw(self) -> None:
-        """Set this node's host lease free, whoever joined: it leaves the cluster.
+        """Set this node's host lease free, even if it was not joined here: it leaves the cluster.
 
         Only for when none of its services runs any more.  ``LeaseError`` when this node
         has no host lease, or when only its holder can give it back.
@@ -191,7 +191,7 @@ class HostWatch:
         return Sight(max(0.0, now - last.since), last.renewed)
 
     def timestamp(self, host_id: int) -> int | None:
-        """Return the timestamp at the last look, None if nobody looked yet."""
+        """Return the timestamp at the last look, None before the first look."""
         last = self._changes.get(host_id)
         return last.timestamp if last is not None else None
 
@@ -201,7 +201,7 @@ def state_by_time(
 ) -> HostState:
     """Return the state of a *lease* that is unchanged for so many seconds.
 
-    Without a watchdog (None) nobody is ever dead by time alone.
+    Without a watchdog (None) no node is ever dead by time alone.
     """
     if lease.free:
         return HostState.FREE

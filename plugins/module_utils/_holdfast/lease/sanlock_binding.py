@@ -261,7 +261,7 @@ class ThreadHolding:
 _TRY_AGAIN = -11
 
 _REFUSED = -errno.ECONNREFUSED
-"""The socket of a daemon that was killed is still there, and nobody listens."""
+"""The socket of a daemon that was killed is still there, and refuses connections."""
 
 
 def _code(error: Any) -> int:

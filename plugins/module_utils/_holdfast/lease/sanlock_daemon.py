@@ -61,7 +61,7 @@ _MEANINGS = {
 
 @dataclass(frozen=True)
 class Lockspace:
-    """One node's place in a lockspace, as sanlock is told of it."""
+    """One node's place in a lockspace, in the form of sanlock."""
 
     name: str
     host_id: int
@@ -78,7 +78,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class Resource:
-    """A lease as sanlock is told of it; ``offset`` is in bytes."""
+    """A lease in the form of sanlock; ``offset`` is in bytes."""
 
     lockspace: str
     name: str

@@ -101,7 +101,7 @@ class Membership:
         return present.generation
 
     def withdraw(self) -> None:
-        """Give the host lease back, whoever joined."""
+        """Give the host lease back, even if it was not joined here."""
         own = self.joined()
         self._daemon.set_used(own.lockspace, False)
         self._daemon.remove_lockspace(self._place(own), LEAVE_WAIT)
@@ -199,7 +199,7 @@ class Membership:
             )
 
     def _checked_io_timeout(self) -> int:
-        """Return the I/O timeout to join with; all who hold a host lease must have the same."""
+        """Return the I/O timeout to join with; all holders of a host lease need the same."""
         hosts = self._area.read()
         io_timeout = checked_io_timeout(hosts.io_timeout)
         if self._io_timeout not in (None, io_timeout):

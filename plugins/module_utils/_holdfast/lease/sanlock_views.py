@@ -49,7 +49,7 @@ class HostViews:
         self._read: Mapping[int, DeltaLease] = {}
 
     def last_timestamp(self, host_id: int) -> int | None:
-        """Return the timestamp at the last look, None if nobody looked yet."""
+        """Return the timestamp at the last look, None before the first look."""
         return self._watch.timestamp(host_id)
 
     def is_renewed(self, host_id: int, lease: DeltaLease) -> bool:

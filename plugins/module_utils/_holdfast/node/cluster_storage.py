@@ -269,7 +269,7 @@ class ClusterStorage:
         self._write_crm(epoch, document, freeing)
 
     def read_wanted(self) -> tuple[Wanted, int]:
-        """Return the newest wanted configuration and the host id in whose slot it stands.
+        """Return the newest desired configuration and the host id of its slot.
 
         Normally the last holder of the configuration lease has written it, with the lease's
         version, and one slot is read.  No other slot can have a newer one then: the lease has a
@@ -329,11 +329,11 @@ class ClusterStorage:
         return newest, slot, unreadable
 
     def read_wanted_from(self, host_id: int) -> Wanted | None:
-        """Return the wanted configuration in one node's slot."""
+        """Return the desired configuration in one node's slot."""
         return self._read(Kind.CONFIGURATION, host_id, wanted_from_document)
 
     def write_wanted(self, wanted: Wanted) -> None:
-        """Write a wanted configuration into this node's slot."""
+        """Write a desired configuration into this node's slot."""
         self._generation = max(self._generation, wanted.generation)
         epoch = slot_epoch(wanted.generation, wanted.version)
         self._write(Kind.CONFIGURATION, epoch, wanted_document(wanted))

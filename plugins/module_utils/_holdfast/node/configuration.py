@@ -14,7 +14,7 @@ import math
 import os
 import stat
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -323,11 +323,7 @@ def _member(row: object) -> Member:
 
 def _sanlock(values: object) -> SanlockSettings:
     known = [item.name for item in fields(SanlockSettings)]
-    if not isinstance(values, Mapping):
-        raise InputError("sanlock", values, f"a dictionary of {', '.join(known)}")
-    for name in values:
-        if name not in known:
-            raise InputError("sanlock", name, f"one of {', '.join(known)}")
+    values = _known_values("sanlock", values, known)
     given = SanlockSettings(**{name: value for name, value in values.items() if value is not None})
     for name in ("io_timeout", "watchdog_timeout"):
         value = getattr(given, name)
@@ -358,14 +354,18 @@ def _check_run_directory(given: SanlockSettings) -> None:
 
 def _timing(values: object) -> Timing:
     known = {item.name: type(getattr(Timing(), item.name)) for item in fields(Timing)}
+    given = _known_values("timing", values, sorted(known))
+    return Timing(**{name: _time_or_limit(name, one, known[name]) for name, one in given.items()})
+
+
+def _known_values(option: str, values: object, known: Sequence[str]) -> Mapping[str, Any]:
+    """Return the values of an option if they are a dictionary with the *known* names only."""
     if not isinstance(values, Mapping):
-        raise InputError("timing", values, f"a dictionary of {', '.join(sorted(known))}")
-    checked: dict[str, Any] = {}
-    for name, value in values.items():
+        raise InputError(option, values, f"a dictionary of {', '.join(known)}")
+    for name in values:
         if name not in known:
-            raise InputError("timing", name, f"one of {', '.join(sorted(known))}")
-        checked[name] = _time_or_limit(name, value, known[name])
-    return Timing(**checked)
+            raise InputError(option, name, f"one of {', '.join(known)}")
+    return values
 
 
 def _time_or_limit(name: str, value: object, kind: type) -> Any:

@@ -51,7 +51,7 @@ class ClusterDaemon(Daemon):
         orders: Orders | None = None,
         clocks: Callable[[], Clocks] = read_clocks,
     ) -> None:
-        """Listen on the node's CRM port; nobody is judged before it was watched for a while.
+        """Listen on the node's CRM port; a node is judged only after it was watched for a while.
 
         What is not given is made here, as the node needs it.
         """

@@ -178,14 +178,14 @@ class WatchdogBond:
     def hold(self) -> None:
         """Have the machine reset unless this is called again in time.
 
-        Raises ``LeaseError`` when wdmd cannot be told; then the last bond, if any, still counts.
+        Raises ``LeaseError`` when wdmd does not take the message; the last bond still counts.
         """
         now = int(self._clock())
         self._tell(now, now + int(self.seconds))
         self.held = True
 
     def let_go(self) -> None:
-        """End the bond; raises ``LeaseError`` when wdmd cannot be told."""
+        """End the bond; raises ``LeaseError`` when wdmd does not take the message."""
         if self.held:
             self._tell(0, 0)
             self.held = False
