@@ -33,6 +33,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interf
     HostLeaseView,
     LeaseHolder,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import Kind
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.board import (  # noqa: E501
     Board,
 )
@@ -169,10 +170,7 @@ class StorageStandIn:
     def continue_after(self, number: int) -> None:
         self.after = number
 
-    def own_report_stands(self) -> bool:
-        return given(self.stands)
-
-    def own_manager_record_stands(self) -> bool:
+    def own_record_stands(self, _kind: Kind) -> bool:
         return given(self.stands)
 
     def lease_versions(self) -> tuple[LeaseVersion, int]:

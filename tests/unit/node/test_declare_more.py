@@ -316,7 +316,12 @@ def test_a_move_that_could_be_asked_for_only_at_the_end_of_its_time_is_still_wai
     movable, monkeypatch
 ):
     waited = []
-    monkeypatch.setattr(operations_move, "_wait", lambda *given: waited.append(given[-2]))
+
+    def await_manager(_configuration, _version, timeout, _missing):
+        waited.append(timeout)
+        return ClusterState(services=movable.web)
+
+    monkeypatch.setattr(operations_move, "await_manager", await_manager)
     clock = iter([0.0, *[59.9] * 9])
     monkeypatch.setattr(operations_move.time, "monotonic", lambda: next(clock))
     move(movable, wait=True, timeout=60.0)

@@ -11,9 +11,8 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import AgentError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     SANLOCK,
-    node_room,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import shutdown
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import system
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import Outcome
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration
 
@@ -35,7 +34,7 @@ STOPPING = "  901 holdfast-lrm.service  stop  running\n"
     ],
 )
 def test_systemds_jobs_say_whether_the_node_goes_down(jobs, why):
-    assert shutdown.from_jobs(jobs) == why
+    assert system.from_jobs(jobs) == why
 
 
 def real_node(tmp_path):
@@ -49,8 +48,8 @@ def test_a_real_node_asks_systemd_and_is_not_held_up_by_it(tmp_path, monkeypatch
         asked.append((list(argv), deadline))
         return Outcome(tuple(argv), 0, None, False, 0.1, "9 poweroff.target start waiting\n", "")
 
-    monkeypatch.setattr(shutdown, "run", run)
-    assert shutdown.why_ending(real_node(tmp_path)) == "poweroff"
+    monkeypatch.setattr(system, "run", run)
+    assert system.why_ending(real_node(tmp_path)) == "poweroff"
     ((argv, deadline),) = asked
     assert argv[:2] == ["systemctl", "list-jobs"]
     assert deadline <= 1.5
@@ -60,15 +59,15 @@ def test_a_real_node_asks_systemd_and_is_not_held_up_by_it(tmp_path, monkeypatch
 def test_where_systemd_does_not_say_it_the_services_are_left_running(tmp_path, monkeypatch, status):
     text = "9 poweroff.target start waiting\n"
     outcome = Outcome((), status, None, status is None, 5.0, text, "")
-    monkeypatch.setattr(shutdown, "run", lambda *_rest, **_more: outcome)
+    monkeypatch.setattr(system, "run", lambda *_rest, **_more: outcome)
     node = real_node(tmp_path)
-    assert [shutdown.why_ending(node, tried) for tried in (1, 2, 3)] == ["", "", "restart"]
+    assert [system.why_ending(node, tried) for tried in (1, 2, 3)] == ["", "", "restart"]
 
     def missing(*_rest, **_more):
         raise AgentError("systemctl is not there.")
 
-    monkeypatch.setattr(shutdown, "run", missing)
-    assert shutdown.why_ending(real_node(tmp_path)) == "restart"
+    monkeypatch.setattr(system, "run", missing)
+    assert system.why_ending(real_node(tmp_path)) == "restart"
 
 
 @pytest.mark.parametrize(
@@ -78,17 +77,17 @@ def test_where_systemd_does_not_say_it_the_services_are_left_running(tmp_path, m
 def test_a_machine_leaves_word_and_takes_it_back(tmp_path, word, why):
     machine = configuration(tmp_path)
     machine.folder.mkdir(parents=True, exist_ok=True)
-    shutdown.leave_word(machine.folder, word)
-    assert shutdown.why_ending(machine) == why
-    shutdown.leave_word(machine.folder, "")
-    assert shutdown.why_ending(machine) == "restart"
+    system.leave_word(machine.folder, word)
+    assert system.why_ending(machine) == why
+    system.leave_word(machine.folder, "")
+    assert system.why_ending(machine) == "restart"
 
 
 def test_the_room_of_a_node_is_told_in_mebibytes_and_never_guessed(tmp_path, monkeypatch):
     file = tmp_path / "meminfo"
     file.write_text("MemFree:  1 kB\nMemTotal:        2097152 kB\n")
     monkeypatch.setattr("os.cpu_count", lambda: 3)
-    assert node_room(file) == (3.0, 2048.0)
+    assert system.node_room(file) == (3.0, 2048.0)
     file.write_text("MemFree:  1 kB\n")
-    assert node_room(file) is None
-    assert node_room(Path("/nonexistent/meminfo")) is None
+    assert system.node_room(file) is None
+    assert system.node_room(Path("/nonexistent/meminfo")) is None

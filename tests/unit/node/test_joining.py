@@ -14,7 +14,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanloc
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     SanlockSettings,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.joining import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.host_lease import (
     SLACK,
     Joining,
     refuse_other_watchdog,

@@ -15,8 +15,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Service,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import LeaseError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import joining
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.joining import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import host_lease
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.host_lease import (
     leave_cluster,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.network import (
@@ -38,7 +38,7 @@ def storage(monkeypatch):
 
     made.leases.withdraw = withdraw
     made.close = lambda: None
-    monkeypatch.setattr(joining, "ClusterStorage", lambda _configuration: made)
+    monkeypatch.setattr(host_lease, "ClusterStorage", lambda _configuration: made)
     return made
 
 

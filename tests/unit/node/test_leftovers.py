@@ -11,8 +11,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import leftovers
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.leftovers import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import agent_work
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.agent_work import (
     CALLER,
     end_leftover_agents,
 )
@@ -84,14 +84,14 @@ def test_a_service_that_an_agent_left_running_when_it_ended_is_not_touched(node)
 
 def test_an_agent_that_ends_well_just_before_its_turn_leaves_its_service_running(node, monkeypatch):
     caller, service = begun(node, 'sleep 61 & echo $! >"$SAID"; read answer')
-    late = {"call": leftovers.carried}
+    late = {"call": agent_work.carried}
 
     def ends_first(pid, name):
         caller.kill()
         caller.wait()
         return late["call"](pid, name)
 
-    monkeypatch.setattr(leftovers, "carried", ends_first)
+    monkeypatch.setattr(agent_work, "carried", ends_first)
     try:
         assert end_leftover_agents(node) == 0
         assert is_running(service)

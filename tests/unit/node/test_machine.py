@@ -25,11 +25,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.network import (
     Network,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.shutdown import (
-    why_ending,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.supervision import (
     Notifier,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.system import (
+    why_ending,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import (
     machine as machine_machine,

@@ -22,9 +22,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
     SanlockSettings,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import (
-    machine_lease,
+    machine as machine_lease,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine_lease import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine import (
     take_machine_lease,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (

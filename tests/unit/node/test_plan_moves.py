@@ -41,8 +41,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.moves import (
+    emptied,
     placed,
-    plan_evacuation,
     short_of_room,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import verified_off
@@ -81,7 +81,7 @@ def targets(plan):
 
 def test_services_are_spread_over_the_nodes_that_are_left():
     state, seen = cluster({f"s{n}": "n1" for n in range(6)})
-    plan = plan_evacuation(state, seen, ["n1"])
+    plan = emptied(state, seen, ["n1"])[0]
     assert sorted(targets(plan).values()) == ["n2"] * 3 + ["n3"] * 3
     assert not plan.blocked
     assert all(move.reason.startswith("n1 is to be emptied; ") for move in plan.moves)
@@ -89,19 +89,19 @@ def test_services_are_spread_over_the_nodes_that_are_left():
 
 def test_two_nodes_are_emptied_onto_the_third():
     state, seen = cluster({"a": "n1", "b": "n2", "c": "n3"})
-    assert targets(plan_evacuation(state, seen, ["n1", "n2"])) == {"a": "n3", "b": "n3"}
+    assert targets(emptied(state, seen, ["n1", "n2"])[0]) == {"a": "n3", "b": "n3"}
 
 
 def test_a_node_that_was_drained_is_told_from_one_that_the_plan_would_empty():
     state, seen = cluster({"a": "n3"}, declared("a").with_maintenance("n1", Maintenance("work")))
-    plan = plan_evacuation(state, seen, ["n2", "n3"])
+    plan = emptied(state, seen, ["n2", "n3"])[0]
     assert "n1: it is in maintenance; n2: it is to be emptied" in plan.blocked["a"]
 
 
 def test_what_is_kept_apart_stays_apart_and_what_does_not_fit_is_named():
     wanted = declared("a", "b", "c").with_rule(ServiceRule("sides", ("a", "b", "c"), "apart"))
     state, seen = cluster({"a": "n1", "b": "n2", "c": "n3"}, wanted)
-    plan = plan_evacuation(state, seen, ["n1"])
+    plan = emptied(state, seen, ["n1"])[0]
     assert not plan.moves
     assert "kept apart from" in plan.blocked["a"]
 
@@ -109,7 +109,7 @@ def test_what_is_kept_apart_stays_apart_and_what_does_not_fit_is_named():
 def test_what_is_kept_together_goes_to_one_node():
     wanted = declared("a", "b").with_rule(ServiceRule("pair", ("a", "b"), "together"))
     state, seen = cluster({"a": "n1", "b": "n1"}, wanted)
-    plan = plan_evacuation(state, seen, ["n1"])
+    plan = emptied(state, seen, ["n1"])[0]
     assert len(set(targets(plan).values())) == 1
     assert len(plan.moves) == 2
 
@@ -117,7 +117,7 @@ def test_what_is_kept_together_goes_to_one_node():
 def test_a_service_that_may_run_nowhere_else_is_blocked():
     wanted = declared("a", "b").with_rule(NodeRule("home", ("a",), {"n1": 1}, strict=True))
     state, seen = cluster({"a": "n1", "b": "n1"}, wanted)
-    plan = plan_evacuation(state, seen, ["n1"])
+    plan = emptied(state, seen, ["n1"])[0]
     assert "rule 'home' does not allow it" in plan.blocked["a"]
     assert targets(plan) == {"b": "n2"}
 
@@ -125,7 +125,7 @@ def test_a_service_that_may_run_nowhere_else_is_blocked():
 def test_nothing_goes_to_a_node_that_is_dead_or_drained():
     wanted = declared("a").with_maintenance("n2", Maintenance("work"))
     state, seen = cluster({"a": "n1"}, wanted, off=("n3",))
-    plan = plan_evacuation(state, seen, ["n1"])
+    plan = emptied(state, seen, ["n1"])[0]
     assert "n2: it is in maintenance; n3: it is off" in plan.blocked["a"]
 
 
@@ -134,20 +134,20 @@ def test_nothing_goes_to_a_node_that_is_dead_or_drained():
 )
 def test_a_service_that_does_not_just_run_is_blocked_with_its_state(state_):
     state, seen = cluster({"a": "n1"}, a=state_)
-    plan = plan_evacuation(state, seen, ["n1"])
+    plan = emptied(state, seen, ["n1"])[0]
     assert plan.blocked == {"a": f"it is in the state {state_.value}: so it is"}
 
 
 def test_an_empty_node_needs_nothing():
     state, seen = cluster({"a": "n1"})
-    plan = plan_evacuation(state, seen, ["n2"])
+    plan = emptied(state, seen, ["n2"])[0]
     assert (plan.moves, dict(plan.blocked)) == ((), {})
 
 
 def test_the_plan_changes_nothing():
     state, seen = cluster({"a": "n1", "b": "n1"})
     before = dict(state.services)
-    plan_evacuation(state, seen, ["n1"])
+    emptied(state, seen, ["n1"])
     assert state.services == before
     assert not seen.wanted.maintenance
 

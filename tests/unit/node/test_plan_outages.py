@@ -42,7 +42,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.moves import (
     Carried,
-    plan_evacuation,
+    emptied,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.outages import (  # noqa: E501
     plan_outages,
@@ -152,10 +152,10 @@ def test_a_node_in_maintenance_is_out_already():
 def test_a_drain_says_what_the_other_nodes_carry_then():
     places = {"a": "n1", "b": "n1", "c": "n2"}
     state, seen = cluster(places, nodes=3, memory=1000, room=4096, off=["n3"])
-    then = plan_evacuation(state, seen, ["n1"]).then
+    then = emptied(state, seen, ["n1"])[0].then
     assert then == {"n2": Carried(3, 3.0, 3000.0, 8.0, 4096.0)}
     state, seen = cluster(places, nodes=2)
-    assert plan_evacuation(state, seen, ["n1"]).then == {"n2": Carried(3, 0.0, 0.0, None, None)}
+    assert emptied(state, seen, ["n1"])[0].then == {"n2": Carried(3, 0.0, 0.0, None, None)}
 
 
 def test_a_node_that_was_drained_for_this_before_comes_first_and_is_in_use_for_the_rest():

@@ -13,12 +13,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conversation import (
     FenceTools,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import joining
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.joining import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import host_lease
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.host_lease import (
     give_access_back,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import (
-    machine_lease,
+    machine,
 )
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import calls, write_device
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
@@ -81,7 +81,7 @@ def test_access_that_does_not_come_back_is_said_within_the_time_of_the_device(
 
 
 def test_devices_that_take_longer_than_all_of_them_may_are_given_up(tmp_path, node, monkeypatch):
-    monkeypatch.setattr(joining, "WITHIN", 1.5)
+    monkeypatch.setattr(host_lease, "WITHIN", 1.5)
     given = node(fabric(tmp_path / "a", on="sleep 60"), fabric(tmp_path / "b"), timeout=50.0)
     began = time.monotonic()
     with pytest.raises(LeaseError, match="access not given back"):
@@ -129,7 +129,7 @@ def test_a_fabric_agent_that_is_missing_keeps_the_node_out_as_it_has_no_access(t
 def test_no_host_lease_is_joined_before(tmp_path, node, way):
     create_storage(tmp_path)
     given = node(fabric(tmp_path / "a", on="exit 1"), timeout=1.0)
-    act = joining.join_lockspace if way == "sanlock" else machine_lease.take_machine_lease
+    act = host_lease.join_lockspace if way == "sanlock" else machine.take_machine_lease
     before = given.lockspace_path.read_bytes()
     with pytest.raises(LeaseError, match=r"^access not given back"):
         act(given)

@@ -13,7 +13,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
     SANLOCK,
     SanlockSettings,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.virtual import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.system import (
     virtual_machine,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import Outcome

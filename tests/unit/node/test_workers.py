@@ -20,7 +20,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Resource,
     Service,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.workers import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.agent_work import (
     Workers,
 )
 

@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Leases by kernel file locks, for a whole cluster on a single machine and nothing else.
+"""Leases by kernel file locks, for a whole cluster on a single computer and nothing else.
 
-For trying holdfast out, for tests, and for one host that runs several nodes.  The
-files are those of a real cluster, but what excludes is a kernel lock on a byte
-range, which other machines do not see: never use it on shared storage.
+For trying holdfast out, for tests, and for one host that runs several nodes.  The files are those
+of a real cluster, but the exclusion is a kernel lock on a byte range, which other computers do not
+see: never use it on shared storage.
 
-A kernel lock that fell free proves only that a process died, and time without a
-renewal proves even less; neither says that the node's services have ended.  So no
-host ever counts as dead by time here: the proof is the fence agent's verified off.
+A kernel lock that became free proves only that a process died, and time without a renewal proves
+less; the node's services may still run.  So no host counts as dead by time here: the proof is the
+fence agent's verified off.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ from .interface import (
 class EmbeddedLeases:
     """The ``Leases`` of the node with *host_id*, by kernel locks on two files.
 
-    One object is one node's; it is not for several threads.  *clock* returns
-    monotonic seconds.
+    Not for several threads.  *clock* returns monotonic seconds.
     """
 
     def __init__(
@@ -67,20 +66,19 @@ class EmbeddedLeases:
 
     @property
     def late_seconds(self) -> float:
-        """After so many seconds without a renewal that is seen, what is read may be old."""
+        """Seconds without a renewal seen after which what is read may be old."""
         return float(self._timing().late_seconds)
 
     @property
     def fail_seconds(self) -> float:
-        """After so many seconds without renewal this node may no longer act."""
+        """Seconds without renewal after which this node may no longer act."""
         return float(self._timing().fail_seconds)
 
     def join(self, host_name: str) -> int:
         """Take this node's host lease and its kernel lock; return the new generation.
 
-        Raises ``LeaseError`` when another process has the host id, when this object
-        joined already, and when a node of another name had the host id and did not
-        leave: its services may still run.
+        Raises ``LeaseError`` when a process has the host id already, and when a node of another
+        name had it and did not leave: its services may still run.
         """
         node_name(host_name, "host_name")
         if self._own is not None:
@@ -118,11 +116,10 @@ class EmbeddedLeases:
         return own.generation
 
     def adopt(self, host_name: str) -> int:
-        """Work under the host lease that a parent process of this node joined.
+        """Work under the host lease that this node's machine process holds; return its generation.
 
-        In the embedded cluster a small parent stands for the machine: it holds and
-        renews the host lease, so that a daemon's death does not free it.  Returns the
-        generation; ``LeaseError`` when no process holds this node's host lease.
+        That process holds and renews it, so a daemon's death does not free it.  ``LeaseError``
+        when no process holds this node's host lease.
         """
         node_name(host_name, "host_name")
         if self._own is not None:
@@ -139,11 +136,10 @@ class EmbeddedLeases:
         return present.generation
 
     def renew(self) -> None:
-        """Write the host lease with the present time.
+        """Write the host lease with the present time; after ``adopt`` only look at it.
 
-        Raises ``LeaseError`` when the lease on the storage is no longer this
-        generation's, or the lockspace file was replaced; the node must then stop its
-        services.  After ``adopt`` it only looks: the parent renews.
+        Raises ``LeaseError`` when the lease on the storage is of another generation, or the
+        lockspace file was replaced; the node must then stop its services.
         """
         own = self._checked_own()
         if self._host_lock.held:
@@ -152,9 +148,9 @@ class EmbeddedLeases:
             self._own = renewed
 
     def leave(self) -> None:
-        """Release all leases, then set the host lease free and drop its kernel lock.
+        """Release all leases, set the host lease free and drop its kernel lock.
 
-        Where the storage cannot be written that ends as a crash would: the locks are dropped.
+        Where the storage cannot be written only the locks are dropped, as by a crash.
         """
         own = self._own
         if own is None:
@@ -170,7 +166,7 @@ class EmbeddedLeases:
             self._drop_locks()
 
     def withdraw(self) -> None:
-        """Set the host lease free if it was joined here; else it is for who did that."""
+        """Set the host lease free; ``LeaseError`` if it was not joined here."""
         if self._own is None or not self._host_lock.held:
             raise LeaseError(
                 f"host id {self.host_id} was not joined here; the node's parent process holds it"
@@ -185,13 +181,13 @@ class EmbeddedLeases:
         """Do nothing: there is no watchdog."""
 
     def close(self) -> None:
-        """Let go of every file and lock and leave the storage as it is, like a crash."""
+        """Close every file and drop every lock; the storage stays as it is, as by a crash."""
         self._drop_locks()
         self._area.close()
         self._leaders.close()
 
     def host(self, host_id: int) -> HostLeaseView:
-        """Return the view of one host lease; never ``DEAD``, see above."""
+        """Return the view of one host lease; never ``DEAD``."""
         return self._view(checked_host_id(host_id), self._area.read_host(host_id))
 
     def hosts(self) -> dict[int, HostLeaseView]:
@@ -203,10 +199,10 @@ class EmbeddedLeases:
         return {host_id: self._view(host_id, lease) for host_id, lease in found.items()}
 
     def acquire(self, lease_name: str) -> int | None:
-        """Try for a lease; return its version after that, None when another node holds it.
+        """Try for a lease; return its version, None when another node holds it.
 
-        A holder that was killed leaves its name on the storage but not the kernel lock:
-        the next one gets the lease with a higher version.
+        A holder that was killed leaves its name on the storage but not the kernel lock: the next
+        one gets the lease with a higher version.
         """
         lock = self._lock(lease_name)
         own = self._checked_own()
@@ -243,7 +239,7 @@ class EmbeddedLeases:
         return version
 
     def held(self, lease_name: str) -> bool:
-        """Whether the kernel lock, the leader on the storage and the host lease are all ours."""
+        """Return whether kernel lock, leader on the storage and host lease are all ours."""
         lock = self._lock(lease_name)
         own = self._own
         version = self._versions.get(lease_name)
@@ -275,11 +271,9 @@ class EmbeddedLeases:
         return LeaseHolder(leader.owner_id, leader.owner_generation, leader.version, active)
 
     def free_host(self, host_id: int, generation: int, timestamp: int | None = None) -> None:
-        """Set the host lease of a node that was verified off free.
+        """Set the host lease of a node free that was verified off; see ``Leases``.
 
-        Raises ``LeaseError`` when a process holds its kernel lock, when the lease is of
-        another generation, for then the node has joined again since the proof, and when
-        it was renewed since *timestamp*, or since the last look here.
+        ``LeaseError`` too while a process holds its kernel lock.
         """
         refuse_own(checked_host_id(host_id), self.host_id)
         if timestamp is None:
@@ -326,7 +320,7 @@ class EmbeddedLeases:
         return own
 
     def _host_is_locked(self, host_id: int) -> bool:
-        """Whether any process has the kernel lock of *host_id*."""
+        """Return whether any process has the kernel lock of *host_id*."""
         lock = _host_lock(self._area.path, host_id)
         return bool(locked_ranges(lock.path, lock.start, lock.length))
 
@@ -368,7 +362,7 @@ def _host_lock(lockspace_path: str, host_id: int) -> KernelLock:
 
 
 def _same_join(present: DeltaLease, own: DeltaLease) -> bool:
-    """Whether the lease on the storage is the one that was joined, and not free."""
+    """Return whether the lease on the storage is the one that was joined, and not free."""
     return not present.free and (present.host_id, present.generation, present.host_name) == (
         own.host_id,
         own.generation,

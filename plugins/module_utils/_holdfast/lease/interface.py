@@ -1,16 +1,16 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The contract of whoever grants host leases and leases, and what is told from a host lease.
+"""The contract of the lease backends, and what a reader concludes from a host lease.
 
-A host lease says that a node is a member of the cluster under its host id; a lease
-says that a member is the one who may do something.  No call here waits for another
-node: what cannot be had now is answered with None or an error.
+A host lease says that a node is a member of the cluster under its host id; a lease says which
+member may do something.  No call here waits for another node: what cannot be had now is None or
+an error.
 
-Clocks of two nodes are never compared: a timestamp on the storage is only good for seeing that it
-is another one than at the last look.  To set the host lease of a dead node free is the one write
-that a node makes for another, and the most dangerous one: whoever waits for the dead node's leases
-has them at once.  That a fence device has verified the node to be off is for the caller to know;
-here it is refused whenever the storage itself says that it cannot be so.
+Clocks of two nodes are never compared: a timestamp on the storage only shows a change since the
+last look.  Freeing a dead node's host lease is the one write that a node makes for another, and
+the most dangerous one: a waiter for the dead node's leases has them at once.  The caller
+knows that a fence device has verified the node off; the checks here refuse whenever the storage
+says that it cannot be so.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ from ..storage.lockspace.host_timing import LeaseTiming
 class HostLeaseView:
     """A host lease as one reader sees it.
 
-    ``unchanged_for`` is the seconds, by the reader's own monotonic clock, since it saw
-    the lease change; since its first look when it saw no change yet.  ``timestamp`` is
-    of the holder's clock and only good for telling a change.  ``active`` is True while
-    somebody holds it, False when nobody does, None when that cannot be told from here.
+    ``unchanged_for`` is in seconds of the reader's monotonic clock since it saw the lease change,
+    or since its first look.  ``timestamp`` is of the holder's clock and only shows a change.
+    ``active`` is whether somebody holds the lease, None if that is not known here.
     """
 
     host_id: int
@@ -46,10 +45,9 @@ class HostLeaseView:
 
 @dataclass(frozen=True)
 class LeaseHolder:
-    """Who holds a lease, or held it last (host id 0: nobody ever did).
+    """Who holds a lease, or held it last (host id 0: no node ever did).
 
-    ``active`` is True while it is held, False when it is free, None when that cannot
-    be told from here.
+    ``active`` is whether it is held, None if that is not known here.
     """
 
     host_id: int
@@ -61,21 +59,20 @@ class LeaseHolder:
 class Leases(Protocol):
     """Host leases and leases of one cluster, for the node with one host id.
 
-    All methods raise ``StorageError`` (``FormatError``) when the storage cannot be
-    read or written.  An error is never an answer: who cannot learn that a lease is
-    still held must act as if it were not.
+    All methods raise ``StorageError`` (``FormatError``) when the storage cannot be read or
+    written.  After an error a caller must act as if its lease were not held.
     """
 
     @property
     def late_seconds(self) -> float:
-        """After so many seconds without a renewal that is seen, what is read may be old.
+        """Seconds without a renewal seen after which what is read may be old.
 
         ``LeaseError`` when this node has no host lease.
         """
 
     @property
     def fail_seconds(self) -> float:
-        """After so many seconds without renewal this node may no longer act.
+        """Seconds without renewal after which this node may no longer act.
 
         ``LeaseError`` when this node has no host lease.
         """
@@ -100,7 +97,7 @@ class Leases(Protocol):
         """Release all leases, and set the host lease free if it was joined here."""
 
     def withdraw(self) -> None:
-        """Set this node's host lease free, whoever joined: it leaves the cluster.
+        """Set this node's host lease free, even if it was not joined here: it leaves the cluster.
 
         Only for when none of its services runs any more.  ``LeaseError`` when this node
         has no host lease, or when only its holder can give it back.
@@ -115,10 +112,9 @@ class Leases(Protocol):
     def arm_watchdog(self) -> None:
         """Have the watchdog reset this machine if its host lease is lost.
 
-        For who runs services under a host lease that it adopted: to look at the cluster, or to
-        manage it, the machine needs no reset, and a lockspace that was lost meanwhile could not
-        be let go.  ``LeaseError`` when the host lease is lost already.  Does nothing where
-        there is no watchdog.
+        Only for a process that runs services under an adopted host lease: others need no reset,
+        and a lockspace that was lost meanwhile could not be let go.  ``LeaseError`` when the host
+        lease is lost already.  Does nothing where there is no watchdog.
         """
 
     def host(self, host_id: int) -> HostLeaseView:
@@ -130,13 +126,13 @@ class Leases(Protocol):
     def acquire(self, lease_name: str) -> int | None:
         """Try for a lease; return its version, which is the epoch, or None if it is held.
 
-        ``LeaseError`` when this node has no host lease.  Acquiring a lease that this
-        node holds returns the version it has.  After None the try may go on behind the
-        scenes, until a later call has its result or ``release`` ends it.
+        ``LeaseError`` when this node has no host lease.  For a lease that this node holds, the
+        version is the one it has.  After None the try may go on in the background, until a later
+        call has its result or ``release`` ends it.
         """
 
     def held(self, lease_name: str) -> bool:
-        """Whether the lease is still ours, looked up anew."""
+        """Return whether the lease is still ours, by the storage."""
 
     def release(self, lease_name: str) -> None:
         """Give the lease up; does nothing if it is not held."""
@@ -147,11 +143,10 @@ class Leases(Protocol):
     def free_host(self, host_id: int, generation: int, timestamp: int | None = None) -> None:
         """Set the host lease of a node free that a fence device has verified to be off.
 
-        Never on anything weaker; to know that is the caller's duty.  *generation* and
-        *timestamp* are those of the host lease when the fence began; without a timestamp
-        that of the last look taken here counts.  ``LeaseError`` when the lease is of
-        another generation, was renewed since, or is this node's own; nothing was changed
-        then.
+        Never on anything weaker; the caller must know that.  *generation* and *timestamp* are
+        those of the host lease when the fence began; without a timestamp that of the last look
+        here counts.  ``LeaseError``, with nothing changed, when the lease is of another
+        generation, was renewed since, or is this node's own.
         """
 
     def close(self) -> None:
@@ -160,15 +155,12 @@ class Leases(Protocol):
 
 @dataclass(frozen=True)
 class Sight:
-    """What the looks at one host lease have shown so far.
+    """What the looks at one host lease have shown: seconds without a change, and if one was seen.
 
-    ``timestamp`` and ``generation`` are those of the last look.  ``unchanged_for`` is
-    in seconds, since the first look while ``renewed`` is False: then no change was seen
-    yet, and the holder may be dead for long.
+    While ``renewed`` is False the seconds are since the first look: the holder may be dead for
+    long.
     """
 
-    generation: int
-    timestamp: int
     unchanged_for: float
     renewed: bool
 
@@ -190,17 +182,16 @@ class HostWatch:
         self._changes: dict[int, _Change] = {}
 
     def look(self, host_id: int, lease: DeltaLease) -> Sight:
-        """Take note of *lease*, just read, and return what is known of it by now."""
+        """Record *lease*, just read, and return what the looks at it have shown."""
         now = self._clock()
         last = self._changes.get(host_id)
         if last is None or (last.generation, last.timestamp) != (lease.generation, lease.timestamp):
             last = _Change(lease.generation, lease.timestamp, now, last is not None)
             self._changes[host_id] = last
-        unchanged_for = max(0.0, now - last.since)
-        return Sight(lease.generation, lease.timestamp, unchanged_for, last.renewed)
+        return Sight(max(0.0, now - last.since), last.renewed)
 
     def timestamp(self, host_id: int) -> int | None:
-        """Return the timestamp at the last look, None if nobody looked yet."""
+        """Return the timestamp at the last look, None before the first look."""
         last = self._changes.get(host_id)
         return last.timestamp if last is not None else None
 
@@ -208,9 +199,9 @@ class HostWatch:
 def state_by_time(
     lease: DeltaLease, unchanged_for: float, watchdog_timeout: int | None
 ) -> HostState:
-    """Return what follows from *lease* being unchanged for so many seconds.
+    """Return the state of a *lease* that is unchanged for so many seconds.
 
-    Without a watchdog (None) nobody is ever dead by time alone.
+    Without a watchdog (None) no node is ever dead by time alone.
     """
     if lease.free:
         return HostState.FREE
@@ -223,11 +214,9 @@ def state_by_time(
 def refuse_to_free(
     present: DeltaLease, host_id: int, generation: int, timestamp: int | None
 ) -> None:
-    """Refuse to free *present*, the host lease of *host_id*, just read.
+    """Raise ``LeaseError`` if the node of *present*, just read, joined or renewed since the fence.
 
-    *generation* and *timestamp* are what it had when the fence began; None for a
-    timestamp that is not known.  Raises ``LeaseError`` when the node joined or renewed
-    since.
+    *generation* and *timestamp* are those when the fence began; None for an unknown timestamp.
     """
     if present.generation != generation:
         raise LeaseError(
@@ -242,6 +231,6 @@ def refuse_to_free(
 
 
 def refuse_own(host_id: int, own_host_id: int) -> None:
-    """Refuse to free a node's own host lease: whoever can ask is not off."""
+    """Raise ``LeaseError`` for a node's own host lease: a node that can ask is not off."""
     if host_id == own_host_id:
         raise LeaseError(f"host id {host_id} is this node's own and is not set free.")

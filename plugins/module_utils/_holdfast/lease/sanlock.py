@@ -2,19 +2,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Leases by sanlock: what a real cluster uses.
 
-The sanlock daemon of each node holds and renews the node's host lease, so that the
-death of one of our processes frees nothing, and runs the ballots for leases.  What
-is on the storage is read directly, past the daemon: it is newer there, and it is
-there also while the daemon does not run, hangs, or did not renew yet.
+The sanlock daemon of each node holds and renews the node's host lease, so the death of one of our
+processes frees nothing, and runs the ballots for leases.  The storage is read directly: what is
+there is newer than what the daemon knows, and is there while the daemon hangs or does not run.
 
-How a node that lost the lockspace stops: sanlock sends whoever holds a lease SIGTERM
-and then SIGKILL (SIGKILL at once when the watchdog timeout is under 30 s).  With the
-binding that is the CRM itself, else the child that holds the lease for it, and
-``held`` answers False.  The LRM holds no lease; it calls ``renew`` and looks at its own
-host lease, stops its services when these fail, and then calls ``disarm_watchdog``.  Until then the
-lockspace counts as used: if it cannot be renewed, the watchdog resets the machine.
-Without that flag sanlock would let go of the watchdog as soon as no process holds a
-lease, and the node would count as dead while its services run.
+How a node that lost the lockspace stops: sanlock sends the holder of a lease SIGTERM and then
+SIGKILL (SIGKILL at once when the watchdog timeout is under 30 s).  With the binding the holder is
+the CRM itself, else a child of it, and ``held`` answers False.  The LRM holds no lease; it calls
+``renew`` and looks at its own host lease, stops its services when these fail, and then calls
+``disarm_watchdog``.  Until then the lockspace counts as used: if it cannot be renewed, the watchdog
+resets the machine.  Without that flag sanlock would release the watchdog as soon as no process
+holds a lease, and the node would count as dead while its services run.
 """
 
 from __future__ import annotations
@@ -55,12 +53,12 @@ POLL = 0.02
 
 
 def installed_daemon(run_directory: str = "", leases_path: str = "") -> SanlockDaemon:
-    """Return the way to this node's daemon: the binding where it imports, else the command.
+    """Return the client of this node's daemon: the binding where it imports, else the command.
 
-    *run_directory* is that of a daemon which does not have the usual one.  The binding
-    finds it by the environment alone, so it stands there for this whole process.  With
-    a blank in *leases_path* the command it is: the binding cannot say then what is held,
-    as libsanlock splits the daemon's answer at blanks (met with 3.8.5).
+    *run_directory* is that of a daemon which does not have the usual one.  The binding finds it by
+    the environment alone, so it is set there for this whole process.  With a blank in
+    *leases_path* the command is used: libsanlock splits the daemon's answer at blanks (3.8.5), so
+    the binding cannot say what is held.
     """
     if run_directory:
         os.environ["SANLOCK_RUN_DIR"] = run_directory
@@ -72,9 +70,9 @@ def installed_daemon(run_directory: str = "", leases_path: str = "") -> SanlockD
 class SanlockLeases:
     """The ``Leases`` of the node with *host_id*, by the sanlock daemon of this machine.
 
-    One object is one node's; it is not for several threads.  *clock* has to be the
-    machine's monotonic one, which is sanlock's too: by it a node knows the age of its
-    own lease.  *io_timeout*, where given, has to be that of the lockspace.
+    Not for several threads.  *clock* has to be the machine's monotonic one, which is sanlock's
+    too: it gives the age of the node's own lease.  *io_timeout*, where given, has to be that of
+    the lockspace.
     """
 
     def __init__(
@@ -105,24 +103,24 @@ class SanlockLeases:
 
     @property
     def late_seconds(self) -> float:
-        """After so many seconds without a renewal that is seen, what is read may be old."""
+        """Seconds without a renewal seen after which what is read may be old."""
         return float(LeaseTiming(self._membership.joined().io_timeout).late_seconds)
 
     @property
     def fail_seconds(self) -> float:
-        """After so many seconds without renewal this node may no longer act."""
+        """Seconds without renewal after which this node may no longer act."""
         return float(LeaseTiming(self._membership.joined().io_timeout).fail_seconds)
 
     def join(self, host_name: str) -> int:
         """Have sanlock take this node's host lease; return the new generation.
 
-        That takes at least two I/O timeouts; two more, and three seconds, if the node did
-        not leave before: so long it is watched whether another machine of the same name
-        renews the lease, which sanlock would take away from it.  Raises ``LeaseError``
-        when the daemon does not run or has another host name than *host_name*, when the
-        host id is another node's or already joined, when nodes join with different I/O
-        timeouts, and when sanlock does not manage it in time.  ``InputError`` for a
-        name too long for sanlock and for an I/O timeout that resets healthy nodes.
+        That takes at least two I/O timeouts; two more, and three seconds, if the node did not
+        leave before: for so long the join watches whether another machine of the same name renews
+        the lease, as sanlock would take it away.  Raises ``LeaseError`` when the daemon does not
+        run or has another host name than *host_name*, when the host id is another node's or
+        already joined, when nodes join with different I/O timeouts, and when sanlock is not done
+        in time.  ``InputError`` for a name too long for sanlock and for an I/O timeout that resets
+        healthy nodes.
         """
         return self._membership.join(host_name)
 
@@ -135,11 +133,10 @@ class SanlockLeases:
         return self._membership.adopt(host_name)
 
     def renew(self) -> None:
-        """Look whether sanlock renews the host lease; ``LeaseError`` when it is not ours.
+        """Check that sanlock renews the host lease; ``LeaseError`` when it is not ours.
 
-        sanlock itself is asked too: a lockspace that it has given up, because its host
-        lease was changed by another, goes on to be renewed on the storage, and the
-        watchdog goes on to be petted, until ``disarm_watchdog`` is called.
+        sanlock itself is asked too: a lockspace that it gave up is still renewed on the storage,
+        and the watchdog is still petted, until ``disarm_watchdog`` is called.
         """
         self._membership.confirm()
 
@@ -151,11 +148,9 @@ class SanlockLeases:
         self._membership.own = None
 
     def withdraw(self) -> None:
-        """Take this node out of the lockspace, whoever joined.
+        """Take this node out of the lockspace, after its services have stopped.
 
-        For the end of the node's use of the cluster, after its services have stopped:
-        stopping sanlock does not free the host lease.  sanlock ends processes of this
-        machine that still hold a lease.
+        sanlock ends processes of this machine that still hold a lease.
         """
         self._membership.joined()
         for lease_name in list(self._holdings):
@@ -163,14 +158,14 @@ class SanlockLeases:
         self._membership.withdraw()
 
     def disarm_watchdog(self) -> None:
-        """Let this machine live although its lease is lost: its services have all stopped."""
+        """Do not reset this machine for its lost lease: its services have all stopped."""
         self._membership.set_used(False)
 
     def arm_watchdog(self) -> None:
-        """Have the watchdog reset this machine if its lease is lost; so it is after joining.
+        """Have the watchdog reset this machine if its lease is lost, as after joining.
 
-        ``LeaseError`` when sanlock has lost the lockspace already: marked as used it would
-        not be let go.
+        ``LeaseError`` when sanlock has lost the lockspace already: marked as used, it would never
+        be released.
         """
         self._membership.refuse_lost()
         self._membership.set_used(True)
@@ -188,11 +183,11 @@ class SanlockLeases:
         return {host_id: self._views.view(host_id, lease) for host_id, lease in found.items()}
 
     def acquire(self, lease_name: str) -> int | None:
-        """Try for a lease; return its version once it is had, None until then.
+        """Try for a lease; return its version once this node has it, None until then.
 
-        sanlock may need the whole dead time of a holder that stopped to renew.  It does
-        so by itself, and one of the next calls has its answer; there is never a second
-        try beside it.  Whoever does not want the lease any more calls ``release``.
+        sanlock may need the whole dead time of a holder that stopped renewing.  It waits in the
+        background, and one of the next calls has its answer; there is never a second try beside
+        it.  ``release`` ends the try.
         """
         self._leaders.index(lease_name)
         try:
@@ -218,7 +213,7 @@ class SanlockLeases:
         return self._outcome(lease_name, holding, own, wait)
 
     def held(self, lease_name: str) -> bool:
-        """Whether holder, leader on the storage and host lease are all ours, looked up anew."""
+        """Return whether holder, leader on the storage and host lease are all ours, read again."""
         self._leaders.index(lease_name)
         own = self._membership.own
         version = self._versions.get(lease_name)
@@ -247,9 +242,8 @@ class SanlockLeases:
     def holder(self, lease_name: str) -> LeaseHolder:
         """Return who holds the lease or held it last.
 
-        ``active`` is False when the lease or its owner's host lease is free or the owner
-        joined anew, True while the owner is seen to renew, else None; so it is while the
-        owner's host lease is damaged.
+        ``active`` is False when the lease or its owner's host lease is free or the owner joined
+        again, True while the owner is seen to renew, else None.
         """
         leader = self._leaders.read(lease_name)
         active: bool | None = False
@@ -263,17 +257,11 @@ class SanlockLeases:
         return LeaseHolder(leader.owner_id, leader.owner_generation, leader.version, active)
 
     def free_host(self, host_id: int, generation: int, timestamp: int | None = None) -> None:
-        """Set the host lease of a node free that a fence device has verified to be off.
+        """Set the host lease of a node free that a fence device has verified off; see ``Leases``.
 
-        Whether the device has verified that is for the caller to know.  *timestamp* is
-        that of the host lease when the fence began; without it, that of the last look
-        taken here.  ``LeaseError`` for this node's own host lease, and when a fresh look
-        at the storage shows another generation or a renewal since: nothing is changed
-        then, and the lease runs out by itself.
-
-        The record is written directly: one sector, at once, after our own checks.
-        Taking it the official way, by joining in its place, needs a second daemon and three
-        I/O timeouts, and in these the dead node seems alive to all others.
+        The record is written directly: one sector, at once, after our own checks.  The official
+        way, joining in its place, needs a second daemon and three I/O timeouts, in which the dead
+        node seems alive to all others.
         """
         refuse_own(checked_host_id(host_id), self.host_id)
         if timestamp is None:
@@ -291,14 +279,14 @@ class SanlockLeases:
         self._area.write_host(host_id, replace(present, timestamp=0))
 
     def close(self) -> None:
-        """Let go of all leases and files; the host lease stays with sanlock."""
+        """Drop all leases and close all files; the host lease stays with sanlock."""
         self._drop_all()
         self._membership.own = None
         self._area.close()
         self._leaders.close()
 
     def _owner_renews(self, leader: ResourceLease) -> bool:
-        """Whether sanlock need not be asked: we see that another owner's host lease is renewed."""
+        """Return whether another owner is seen to renew, so that sanlock need not be asked."""
         if leader.free or leader.owner_id in (0, self.host_id):
             return False
         lease = self._area.read_host(leader.owner_id)
@@ -308,7 +296,7 @@ class SanlockLeases:
     def _outcome(
         self, lease_name: str, holding: Holding, own: DeltaLease, wait: float
     ) -> int | None:
-        """Return the version of a lease that was had by now, None while it is not."""
+        """Return the version of a lease that this node has by now, None while it has not."""
         progress = holding.wait(wait)
         if progress is Progress.TRYING:
             return None
@@ -334,12 +322,12 @@ class SanlockLeases:
         raise LeaseError(text)
 
     def _is_ours(self, leader: ResourceLease, own: DeltaLease) -> bool:
-        """Whether the leader on the storage names this join of this node."""
+        """Return whether the leader on the storage names this join of this node."""
         owner = (leader.owner_id, leader.owner_generation)
         return not leader.free and owner == (self.host_id, own.generation)
 
     def _drop(self, lease_name: str) -> None:
-        """End what we hold or try for of a lease."""
+        """End our hold of a lease, or the try for it."""
         self._versions.pop(lease_name, None)
         holding = self._holdings.pop(lease_name, None)
         if holding is not None:

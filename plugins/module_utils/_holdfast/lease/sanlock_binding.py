@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The sanlock daemon by way of its Python binding, python3-sanlock of the distribution.
+"""The client of the sanlock daemon by its Python binding, python3-sanlock of the distribution.
 
-Here it is this process that holds the leases: when the lockspace is lost, sanlock
-sends it SIGTERM and then SIGKILL, so it cannot go on without knowing.  A call into
-the binding cannot be interrupted, so each one has a thread and a deadline.  What the
-binding does not offer (the daemon's name and settings, the flag USED) is asked by the
-command, which comes with the daemon.
+Here this process holds the leases: when the lockspace is lost, sanlock sends it SIGTERM and then
+SIGKILL, so it cannot go on without knowing.  A call into the binding cannot be interrupted, so
+each one has a thread and a deadline.  What the binding does not offer (the daemon's name and
+settings, the flag USED) the command does, which comes with the daemon.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def load_binding() -> Any:
 
 
 class Bounded:
-    """Calls that may hang, each in a thread that is left behind after its deadline."""
+    """Calls that may hang, each in a thread that is abandoned after its deadline."""
 
     def __init__(self) -> None:
         """Begin with nothing hanging."""
@@ -58,8 +57,8 @@ class Bounded:
     def call(self, what: str, work: Callable[[], _T], deadline: float) -> _T:
         """Return what *work* returns, or raise what it raises.
 
-        ``NoAnswerError`` when that takes longer than *deadline* seconds, when too many calls
-        before it still hang, and when the system has no thread to spare.
+        ``NoAnswerError`` after *deadline* seconds, when too many earlier calls still hang, and
+        when no thread can be started.
         """
         if not self._hanging.acquire(blocking=False):
             raise NoAnswerError(
@@ -91,10 +90,7 @@ class Bounded:
 
 
 class BindingDaemon:
-    """A ``SanlockDaemon`` that is asked by the binding.
-
-    The binding finds the daemon by the environment (``SANLOCK_RUN_DIR``) alone.
-    """
+    """A ``SanlockDaemon`` by the binding, which finds it by ``SANLOCK_RUN_DIR`` alone."""
 
     def __init__(self, binding: Any) -> None:
         """Use *binding*, the module that ``load_binding`` found."""
@@ -146,11 +142,11 @@ class BindingDaemon:
         self._command.set_used(lockspace, used)
 
     def has_lost(self, lockspace: str) -> bool:
-        """Whether the daemon has given the lockspace up, or does not have it."""
+        """Return whether the daemon has given the lockspace up, or does not have it."""
         return self._command.has_lost(lockspace)
 
     def hosts(self, lockspace: str) -> dict[int, HostStatus]:
-        """Return what the daemon thinks of each host; nothing while it is not ready for that."""
+        """Return the daemon's view of each host; {} while it has none yet."""
         binding = self._binding
         try:
             found = self._bounded.call(
@@ -200,7 +196,7 @@ class ThreadHolding:
         threading.Thread(target=self._try, daemon=True).start()
 
     def wait(self, seconds: float) -> Progress:
-        """Return how far it has come; what was had is looked up anew."""
+        """Return the progress; a lease that was had is looked up again."""
         if not self._answered.wait(seconds):
             return Progress.TRYING
         with self._lock:
@@ -220,7 +216,7 @@ class ThreadHolding:
         return Progress.ENDED
 
     def end(self) -> None:
-        """Release the lease, or have the thread release it when it comes late."""
+        """Release the lease, or have the thread release one that comes late."""
         with self._lock:
             self._abandoned = True
             descriptor = self._descriptor
@@ -265,11 +261,11 @@ class ThreadHolding:
 _TRY_AGAIN = -11
 
 _REFUSED = -errno.ECONNREFUSED
-"""The socket of a daemon that was killed is still there, and nobody listens."""
+"""The socket of a daemon that was killed is still there, and refuses connections."""
 
 
 def _code(error: Any) -> int:
-    """Return sanlock's answer; the binding turns its sign round."""
+    """Return sanlock's answer; the binding inverts its sign."""
     return -abs(int(error.errno or 1))
 
 

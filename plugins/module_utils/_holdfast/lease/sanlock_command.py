@@ -1,18 +1,17 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The sanlock daemon by way of the ``sanlock`` command.
+"""The client of the sanlock daemon by the ``sanlock`` command.
 
-Its exit status is not to be trusted (``client command`` without a daemon ends with
-0), so what counts is the line "... done CODE" that it writes.
+Its exit status is useless (``client command`` without a daemon ends with 0), so the line
+"... done CODE" that it writes counts.
 
-A lease belongs to a process that sanlock knows.  Here that is a child: ``sanlock
-client command`` registers, acquires, and becomes a shell that says "held" and then
-``cat``, which ends when its standard input does.  So the lease goes with the child,
-the child goes with us, and a lease that comes late is either found by the next
-``wait`` or dropped by the child itself.
+A lease belongs to a process that sanlock knows.  Here that is a child: ``sanlock client command``
+registers, acquires, and becomes a shell that says "held" and then ``cat``, which ends when its
+standard input does.  So the lease goes with the child, the child goes with us, and a lease that
+comes late is found by the next ``wait`` or dropped by the child itself.
 
-A machine of a cluster on one computer has a daemon of its own: run by an ordinary user, in its
-own run directory, without a watchdog.
+A machine of a cluster on one computer has its own daemon: run by an ordinary user, in its own run
+directory, without a watchdog.
 """
 
 from __future__ import annotations
@@ -30,10 +29,7 @@ from collections.abc import Mapping
 from ..cluster.model.observed import HostState
 from ..errors import AgentError, LeaseError, NoAnswerError
 from ..process.run import run
-from ..storage.lockspace.host_timing import (
-    FIXED_WATCHDOG_TIMEOUT,
-    kept_watchdog_timeout,
-)
+from ..storage.lockspace.host_timing import FIXED_WATCHDOG_TIMEOUT, kept_watchdog_timeout
 from .sanlock_daemon import (
     ANSWER,
     GLANCE,
@@ -61,7 +57,7 @@ _CHUNK = 4096
 
 
 class CommandDaemon:
-    """A ``SanlockDaemon`` that is asked by the ``sanlock`` command."""
+    """A ``SanlockDaemon`` by the ``sanlock`` command."""
 
     def __init__(self, run_directory: str = "") -> None:
         """Describe the daemon; *run_directory* is its ``SANLOCK_RUN_DIR`` if it has its own."""
@@ -116,7 +112,7 @@ class CommandDaemon:
         )
 
     def has_lost(self, lockspace: str) -> bool:
-        """Whether the daemon has given the lockspace up, or does not have it."""
+        """Return whether the daemon has given the lockspace up, or does not have it."""
         said = self._client("status", "-D", "-s", lockspace, deadline=GLANCE)
         if "our_host_name=" not in said:
             raise not_running(self.run_directory)
@@ -125,7 +121,7 @@ class CommandDaemon:
         return not found or re.search(r"^ +space_dead=0$", own, re.MULTILINE) is None
 
     def hosts(self, lockspace: str) -> dict[int, HostStatus]:
-        """Return what the daemon thinks of each host."""
+        """Return the daemon's view of each host."""
         found: dict[int, HostStatus] = {}
         ours = False
         for line in self._client("gets", "-h", "1", deadline=GLANCE).splitlines():
@@ -160,8 +156,8 @@ class CommandDaemon:
     def _client(self, *arguments: str, deadline: float = ANSWER) -> str:
         """Run ``sanlock client`` and return all that it said.
 
-        ``NoAnswerError`` when it could not be run, which a lack of memory or processes does,
-        or did not come to its end: that says nothing of how the leases stand.
+        ``NoAnswerError`` when it could not be run, for lack of memory or processes, or did not
+        end: the state of the leases is unknown then.
         """
         try:
             outcome = run(
@@ -210,7 +206,7 @@ class ChildHolding:
             self._selector.register(self._child.stdout, selectors.EVENT_READ)
 
     def wait(self, seconds: float) -> Progress:
-        """Return how far it has come; ``LeaseError`` if it found no daemon."""
+        """Return the progress; ``LeaseError`` if the child found no daemon."""
         until = time.monotonic() + seconds
         while self._open and not self._said.endswith(_HELD):
             left = until - time.monotonic()
@@ -235,12 +231,12 @@ class ChildHolding:
         if not self._open:
             return
         if not self._said.endswith(_HELD):
-            # It may wait in sanlock, where it does not see the end of its input.
+            # In sanlock it does not see the end of its input.
             self._child.kill()
         self._close()
 
     def _listen(self) -> bool:
-        """Take what the child has said; False when it will say no more."""
+        """Read what the child has written; False at the end of its output."""
         output = self._child.stdout
         try:
             said = output.read(_CHUNK) if output is not None else b""
@@ -250,7 +246,7 @@ class ChildHolding:
         return said != b""
 
     def _close(self) -> None:
-        """End the child's input, then the child if it goes on, and let go of both."""
+        """End the child's input, then the child if it goes on."""
         self._open = False
         if self._child.stdin is not None:
             self._child.stdin.close()
@@ -293,9 +289,9 @@ def _fields(text: str) -> dict[str, str]:
 
 
 def _watchdog_timeout(fields: Mapping[str, str], version: tuple[int, ...]) -> int:
-    """Return after how many seconds the watchdog fires, or 60 when the daemon does not say.
+    """Return after how many seconds the watchdog fires, 60 when the daemon does not say.
 
-    Only the daemon knows: its settings may have been changed since it started.
+    Only the daemon knows: its settings file may have changed since it started.
     """
     said = fields.get("watchdog_fire_timeout", "")
     return kept_watchdog_timeout(version, int(said) if said.isdigit() else FIXED_WATCHDOG_TIMEOUT)

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is asked of the sanlock daemon of this node, whichever way it is reached.
+"""The contract with this node's sanlock daemon, by either of two clients.
 
-There are two ways: its Python binding (``sanlock_binding``), where this Python has
-one, and the ``sanlock`` command (``sanlock_command``).  Both know the lockspace only
-by the data here, answer with the same codes, and keep to a deadline in each call.
+They are its Python binding (``sanlock_binding``), where this Python has one, and the ``sanlock``
+command (``sanlock_command``).  Both answer with the same codes and keep a deadline in each call.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ ANSWER = 5.0
 """Seconds for a question that the daemon answers from memory; it takes milliseconds."""
 
 GLANCE = 1.0
-"""Seconds for a question that is asked in the middle of a round, and can do without answer."""
+"""Seconds for a question in the middle of a turn that can go without an answer."""
 
 NOT_FOUND = -2
 AGAIN = -11
@@ -32,12 +31,12 @@ IO_TIMEOUT = -202
 LEADER_CODES = range(-229, -219)
 HELD_BY_LIVE_HOST = -243
 HELD_BY_OTHERS = frozenset(
-    # Being given up here after a try, in one way or another; held here; lost to another's
-    # ballot; the owner renews; the owner did not lose it yet; another was faster
-    # (sanlock_rv.h; the first was met on a loaded machine with sanlock 3.8.5).
+    # A try that ends here, in one way or another; held here; lost to another's ballot; the owner
+    # renews; the owner did not lose it yet; another was faster (sanlock_rv.h; the first was seen
+    # on a loaded machine with sanlock 3.8.5).
     {AGAIN, BUSY, EXISTS, -212, -213, HELD_BY_LIVE_HOST, -244, -245}
 )
-"""Answers to an acquire that say nothing else than "not now"."""
+"""Answers to an acquire that only say "not now"."""
 
 _MEANINGS = {
     NOT_FOUND: "there is no such file or lockspace",
@@ -62,7 +61,7 @@ _MEANINGS = {
 
 @dataclass(frozen=True)
 class Lockspace:
-    """One node's place in a lockspace, as sanlock is told of it."""
+    """One node's place in a lockspace, in the form of sanlock."""
 
     name: str
     host_id: int
@@ -79,7 +78,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class Resource:
-    """A lease as sanlock is told of it; ``offset`` is in bytes."""
+    """A lease in the form of sanlock; ``offset`` is in bytes."""
 
     lockspace: str
     name: str
@@ -91,8 +90,8 @@ class Resource:
 class DaemonStatus:
     """What the running daemon says of itself.
 
-    ``watchdog_timeout`` is in seconds, None when the daemon uses no watchdog: then the
-    end of a lease's time proves nothing.
+    ``watchdog_timeout`` is in seconds, None without a watchdog: then the end of a lease's time
+    proves nothing.
     """
 
     host_name: str
@@ -102,7 +101,7 @@ class DaemonStatus:
 
 @dataclass(frozen=True)
 class HostStatus:
-    """What the daemon thinks of a host; ``state`` None while it does not know yet."""
+    """The daemon's view of a host; ``state`` is None while it does not know yet."""
 
     generation: int
     timestamp: int
@@ -118,21 +117,21 @@ class Progress(enum.Enum):
 
 
 class Holding(Protocol):
-    """One try for a lease, and the lease itself once it was had.
+    """One try for a lease, and then the lease itself.
 
-    It has a process of its own, or a thread, since sanlock blocks for the whole dead
-    time of a holder that stopped to renew.
+    It has its own process or thread, as sanlock blocks for the whole dead time of a holder that
+    stopped renewing.
     """
 
     @property
     def code(self) -> int:
-        """sanlock's answer after ``ENDED``; 0 when it was had, and is gone again."""
+        """sanlock's answer after ``ENDED``; 0 for a lease that was held and is gone again."""
 
     def wait(self, seconds: float) -> Progress:
-        """Return how far it has come, after at most so many seconds."""
+        """Return the progress, after at most so many seconds."""
 
     def end(self) -> None:
-        """Give the lease up, or the try: if that succeeds later, it is released at once."""
+        """Release the lease, or end the try: if that succeeds later, it is released at once."""
 
 
 class SanlockDaemon(Protocol):
@@ -158,17 +157,14 @@ class SanlockDaemon(Protocol):
         """Say whether the machine must be reset when the lockspace is lost."""
 
     def has_lost(self, lockspace: str) -> bool:
-        """Whether the daemon has given the lockspace up, or does not have it.
+        """Return whether the daemon has given the lockspace up, or does not have it.
 
-        While it counts as used, sanlock goes on to renew the host lease of a lockspace
-        that it has given up: on the storage nothing is to be seen of that.
+        While it counts as used, sanlock still renews the host lease of a lockspace that it has
+        given up: the storage does not show it.
         """
 
     def hosts(self, lockspace: str) -> dict[int, HostStatus]:
-        """Return what the daemon thinks of each host; nothing before its first renewal.
-
-        It has ``GLANCE`` seconds for that.
-        """
+        """Return the daemon's view of each host in ``GLANCE`` s, {} before its first renewal."""
 
     def acquire(self, resource: Resource) -> Holding:
         """Begin to try for a lease."""
@@ -181,7 +177,7 @@ def explained(code: int) -> str:
 
 
 def not_running(run_directory: str) -> LeaseError:
-    """Return the error that says that no daemon answers."""
+    """Return the error for a daemon that does not answer."""
     return LeaseError(
         f"the sanlock daemon does not answer in {run_directory or '/run/sanlock'}; start it"
         " (systemctl start sanlock), and run this as root or in the group sanlock."

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""This node's own host lease under sanlock: joining, looking after it, leaving.
+"""This node's own host lease under sanlock: joining, checking it, leaving.
 
-sanlock takes, renews and frees it; here is decided whether it may, and whether what
-it has is still what this node joined.
+sanlock takes, renews and frees it.  The checks here are whether it may, and whether it still has
+what this node joined.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ LOOK = 0.2
 """Seconds between two looks for a sign of life."""
 
 SETTLED = 1.5
-"""Seconds after which sanlock's main loop, which looks once a second (3.8.5), has seen how a
-renewal ended: its threads renew by themselves, and go on to when it has gone wrong."""
+"""Seconds after which sanlock's main loop, which runs once a second (3.8.5), has seen how a renewal
+ended: its threads renew by themselves, also after one has gone wrong."""
 
 
 class Membership:
@@ -101,7 +101,7 @@ class Membership:
         return present.generation
 
     def withdraw(self) -> None:
-        """Give the host lease back, whoever joined."""
+        """Give the host lease back, even if it was not joined here."""
         own = self.joined()
         self._daemon.set_used(own.lockspace, False)
         self._daemon.remove_lockspace(self._place(own), LEAVE_WAIT)
@@ -109,9 +109,9 @@ class Membership:
         self.joined_here = False
 
     def set_used(self, used: bool) -> None:
-        """Say whether the watchdog is to reset this machine if its lease is lost.
+        """Set whether the watchdog resets this machine if its lease is lost.
 
-        That is sanlock's, so it can be said by who did not join, or adopt, here.
+        sanlock keeps that, so it needs no join or adoption here.
         """
         own = self.own or self._area.read_host(self.host_id)
         self._daemon.set_used(own.lockspace, used)
@@ -134,11 +134,11 @@ class Membership:
         return present
 
     def confirm(self) -> None:
-        """Raise ``LeaseError`` unless the host lease is good and sanlock still stands for it.
+        """Raise ``LeaseError`` unless the host lease is good and sanlock has not given it up.
 
-        sanlock gives a lockspace up when a renewal finds something wrong, or fails for too
-        long.  So it is asked once after each renewal, when that has settled, and each time
-        while one is late: to ask it is to start a process, and this is called each second.
+        sanlock gives a lockspace up when a renewal finds something wrong, or fails for too long.
+        Asking it starts a process, and this is called each second.  So it is asked once after
+        each renewal, when that has settled, and each time while one is late.
         """
         own = self.checked()
         now = self._clock()
@@ -155,7 +155,7 @@ class Membership:
         self._confirmed_renewal = own.timestamp
 
     def is_good(self) -> bool:
-        """Whether the host lease is still ours and renewed; the storage is asked."""
+        """Return whether the host lease is still ours and renewed, by the storage."""
         try:
             self.checked()
         except LeaseError:
@@ -163,7 +163,7 @@ class Membership:
         return True
 
     def renewed_lately(self) -> bool:
-        """Whether this machine's sanlock renewed, and with that read all host leases, just now."""
+        """Return whether this machine's sanlock renewed, and so read all host leases, just now."""
         present = self._area.read_host(self.host_id)
         longest = 2 * LeaseTiming(present.io_timeout).renewal_seconds
         return not present.free and 0 <= self.age(present) < longest
@@ -171,7 +171,7 @@ class Membership:
     def read_all(self) -> tuple[float, Mapping[int, DeltaLease]]:
         """Return when ours was renewed, in monotonic seconds, and all host leases, from one read.
 
-        What it shows is not older than that.  ``LeaseError`` unless ours in it is good.
+        The read is not older than that.  ``LeaseError`` unless our lease in it is good.
         """
         own, leases = self.joined(), self._area.read().leases
         present = leases.get(self.host_id)
@@ -181,11 +181,11 @@ class Membership:
         return float(present.timestamp), leases
 
     def age(self, present: DeltaLease) -> float:
-        """Return how long ago our own lease was renewed: sanlock's clock is this machine's."""
+        """Return how long ago our own lease was renewed; sanlock uses this machine's clock."""
         return self._clock() - present.timestamp
 
     def _place(self, lease: DeltaLease) -> Lockspace:
-        """Return this node's place in the lockspace as sanlock is told of it."""
+        """Return this node's place in the lockspace, for sanlock."""
         return Lockspace(lease.lockspace, self.host_id, os.path.realpath(self._area.path))
 
     def _check_new(self, host_name: str) -> None:
@@ -199,7 +199,7 @@ class Membership:
             )
 
     def _checked_io_timeout(self) -> int:
-        """Return the I/O timeout to join with; all who hold a host lease must have the same."""
+        """Return the I/O timeout to join with; all holders of a host lease need the same."""
         hosts = self._area.read()
         io_timeout = checked_io_timeout(hosts.io_timeout)
         if self._io_timeout not in (None, io_timeout):
@@ -245,7 +245,7 @@ class Membership:
                 raise LeaseError(f"{held} on another machine, which renews it.")
 
     def _daemon_has(self, present: DeltaLease) -> bool:
-        """Whether this machine's sanlock has joined the lockspace with this host id."""
+        """Return whether this machine's sanlock has joined the lockspace with this host id."""
         wanted = self._place(present)
         for joined in self._daemon.lockspaces():
             space = joined.lockspace

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What this node sees of the other hosts: by its own looks, and by what sanlock reports.
+"""Views of other hosts' leases: by this node's own looks, and by what sanlock reports.
 
-Our own looks at the storage count first.  sanlock runs for longer than a daemon of
-ours that was just started, so it is asked about a host that we have not seen renew.
-sanlock's command also lists the last 180 renewals of a lockspace (sanlock.8, "client renewal"):
-when, how long the read and the write took, and how many renewals before it timed out or failed.
+Our own looks at the storage count first.  sanlock runs for longer than a daemon that was just
+started, so it is asked about a host that we have not seen renew.  For metrics the command lists
+the last 180 renewals of a lockspace (sanlock.8, "client renewal").
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from .sanlock_membership import Membership
 
 TOLD_FOR = 1.0
 UNTOLD_FOR = 10.0
-"""Seconds for which the daemon's view of the hosts, or its silence, is not asked for anew."""
+"""Seconds for which the daemon's view of the hosts, or its silence, is not asked for again."""
 
 
 class HostViews:
@@ -50,11 +49,11 @@ class HostViews:
         self._read: Mapping[int, DeltaLease] = {}
 
     def last_timestamp(self, host_id: int) -> int | None:
-        """Return the timestamp at the last look, None if nobody looked yet."""
+        """Return the timestamp at the last look, None before the first look."""
         return self._watch.timestamp(host_id)
 
     def is_renewed(self, host_id: int, lease: DeltaLease) -> bool:
-        """Whether we see ourselves that the lease is renewed as it has to be."""
+        """Return whether our own looks show that the lease is renewed in time."""
         sight = self._watch.look(host_id, lease)
         fresh = 2 * LeaseTiming(lease.io_timeout).renewal_seconds
         return not lease.free and sight.renewed and sight.unchanged_for < fresh
@@ -62,9 +61,9 @@ class HostViews:
     def view(self, host_id: int, lease: DeltaLease) -> HostLeaseView:
         """Return the view of *lease*, which was read just now.
 
-        ``DEAD`` takes a watchdog: without one, time proves nothing.  And it takes a host lease
-        of our own, by which we see that we do not read what the storage had a while ago.
-        ``active`` is True for a lease that is seen to be renewed, by us or by sanlock.
+        ``DEAD`` needs a watchdog, as time proves nothing without one, and a host lease of our own,
+        which shows that the read is not of old storage.  ``active`` is True for a lease that we or
+        sanlock see renewed.
         """
         sight = self._watch.look(host_id, lease)
         unchanged_for = sight.unchanged_for
@@ -100,12 +99,11 @@ class HostViews:
         return state, state is HostState.LIVE and told is HostState.LIVE
 
     def _is_so_still(self, lease: DeltaLease, when: float) -> bool:
-        """Whether a read that is newer than *when*, in monotonic seconds, shows this very lease.
+        """Return whether a read newer than *when*, in monotonic seconds, shows this very lease.
 
-        A path to the storage that goes over to a copy which fell behind shows the hosts as they
-        were.  What is read together with our own host lease is as new as our renewal in it.  And
-        that must be the last one that was due: a join takes as long, so who was dead and is
-        back runs nothing yet.
+        A path that fails over to a copy which fell behind shows the hosts as they were.  A read
+        together with our own host lease is as new as our renewal in it, which must be the last one
+        that was due: a join takes as long, so a dead node that is back runs nothing yet.
         """
         youngest = self._clock() - LeaseTiming(lease.io_timeout).late_seconds
         when = max(when, youngest)
@@ -125,7 +123,7 @@ class HostViews:
         return LeaseTiming(lease.io_timeout, watchdog_timeout).dead_seconds
 
     def _known_watchdog_timeout(self) -> int | None:
-        """Return the watchdog timeout that sanlock uses, None without or while not known."""
+        """Return sanlock's watchdog timeout, None without one or while it is not known."""
         if self._clock() >= self._ask_daemon_at:
             try:
                 self._watchdog_timeout = self._daemon.status(GLANCE).watchdog_timeout
@@ -135,9 +133,9 @@ class HostViews:
         return self._watchdog_timeout
 
     def _told_state(self, host_id: int, lease: DeltaLease) -> HostState | None:
-        """Return what sanlock knows of this very lease, None while it knows another or nothing.
+        """Return sanlock's state of this very lease, None while it knows another or nothing.
 
-        One that was renewed since sanlock looked at it is alive, if sanlock looked lately.
+        A lease that was renewed since sanlock looked at it is live, if sanlock looked lately.
         """
         if self._clock() >= self._ask_hosts_at:
             try:
@@ -156,9 +154,9 @@ class HostViews:
         return told.state
 
     def _is_proof(self, host_id: int, told: HostStatus, lease: DeltaLease) -> bool:
-        """Whether a "dead" of sanlock is a proof: there is a watchdog, and it was no old read.
+        """Return whether sanlock's "dead" is a proof: there is a watchdog, and the read is not old.
 
-        It reads all host leases when it renews ours, and finds then that a read was old.
+        sanlock reads all host leases when it renews ours, and notices an old read then.
         """
         if self._membership.own is None or self._known_watchdog_timeout() is None:
             return False
@@ -169,7 +167,7 @@ class HostViews:
 
 
 ANSWER = 2.0
-"""Seconds for the daemon to answer: who measures must not wait for one that hangs."""
+"""Seconds for the daemon to answer: a measurement must not wait for one that hangs."""
 
 _RENEWAL = re.compile(
     r"^timestamp=(\d+) read_ms=(\d+) write_ms=(\d+)"
@@ -188,7 +186,7 @@ class Renewals:
 
 
 def parse_renewals(text: str) -> Renewals | None:
-    """Return what a history says; None if there is no renewal in it."""
+    """Return the renewals of sanlock's history *text*, None if it has none."""
     rows = [[int(part or 0) for part in one.groups()] for one in _RENEWAL.finditer(text)]
     if not rows:
         return None

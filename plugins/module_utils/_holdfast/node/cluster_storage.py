@@ -1,10 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The cluster's shared storage as a node's daemons and modules use it.
-
-One object holds the whiteboard, the records and the leases open for one node; it
-is not for several threads.
-"""
+"""The cluster's shared storage for a node's daemons and modules: whiteboard, records, leases."""
 
 from __future__ import annotations
 
@@ -40,20 +36,20 @@ from ..storage.lockspace.host_timing import LeaseTiming
 from ..storage.records import Kind, Record, RecordFile
 from ..storage.whiteboard.file import Whiteboard
 from .configuration import SANLOCK, NodeConfiguration
-from .generation_note import GenerationNote
+from .run_notes import note_generation, read_generation
 
 MANAGER_LEASE = "manager"
 CONFIGURATION_LEASE = "configuration"
 
 GENERATION_SHIFT = 40
-"""The bits of a slot's epoch below the generation: no lease comes to so many versions."""
+"""The bits of a slot's epoch below the generation: no lease has so many versions."""
 
 WRITTEN_AGAIN_BY: Mapping[Kind, str] = {
     Kind.LRM: "its LRM writes it again within seconds",
     Kind.CRM: "its CRM writes it again within seconds if it is the manager",
     Kind.CONFIGURATION: "'holdfast records repair --keep running' writes it again",
 }
-"""How a record with a damaged copy gets whole."""
+"""How a record with a damaged copy is written again."""
 NO_FREEING = Freeing()
 
 T = TypeVar("T")
@@ -62,11 +58,11 @@ T = TypeVar("T")
 def make_leases(
     configuration: NodeConfiguration, clock: Callable[[], float] = time.monotonic
 ) -> Leases:
-    """Return the leases of a node by its backend; nothing is opened or asked yet."""
+    """Return the leases of a node's backend; nothing is opened yet."""
     lockspace, leases = str(configuration.lockspace_path), str(configuration.leases_path)
     if configuration.backend != SANLOCK:
         return EmbeddedLeases(lockspace, leases, configuration.me.host_id, clock)
-    # Most of the library's lease room; what has no sanlock does not pay for it.
+    # Imported only for sanlock: it is most of the package.
     from ..lease.sanlock import SanlockLeases, installed_daemon
 
     return SanlockLeases(
@@ -80,7 +76,7 @@ def make_leases(
 
 
 class ClusterStorage:
-    """Typed reading and writing of what the cluster keeps on its storage."""
+    """Typed reads and writes of one node on the shared storage; not for several threads."""
 
     def __init__(
         self, configuration: NodeConfiguration, clock: Callable[[], float] = time.monotonic
@@ -99,15 +95,14 @@ class ClusterStorage:
         self._searched: dict[Kind, int] = {}
 
     def adopt_host_lease(self) -> int:
-        """Work under the host lease that this node's machine, or sanlock, holds.
+        """Work under the host lease of this node's machine, or sanlock; return its generation.
 
         ``LeaseError`` while a node may still be freeing an earlier one: its late write would
-        overwrite this one.  That is looked at once for each join: what began later reads the new
-        generation, and does not write.
+        overwrite this one.  One check for each join is enough: a write that begins later reads the
+        new generation, and is not made.
         """
         generation = self.leases.adopt(self._configuration.node)
-        note = GenerationNote(self._configuration.run_directory)
-        if note.read() == generation:
+        if read_generation(self._configuration.run_directory) == generation:
             return generation
         try:
             awaited = self.late_free(generation)
@@ -116,32 +111,29 @@ class ClusterStorage:
         except BaseException:
             self.leases.leave()
             raise
-        note.write(generation)
+        note_generation(self._configuration.run_directory, generation)
         return generation
 
     def late_free(self, generation: int = 0) -> str:
-        """Return why this node may not work under its host lease *generation* yet; else empty.
+        """Return why this node may not work under its host lease *generation* yet, or "".
 
-        0 is for a node that has not joined.
+        The generation is 0 before the node joined.
         """
         node, records = self._configuration.node, self.freeing_records()
         writers = awaited_writers(node, generation, records, self._has_host_lease_ended)
         return why_awaited(node, writers) if writers else ""
 
     def freeing_records(self) -> dict[str, Freeing]:
-        """Return what each node is about to free; a record that cannot be read names nothing."""
+        """Return what each node is about to free; an unreadable record names nothing."""
         records: dict[str, Freeing] = {}
         for name, member in self._configuration.members.items():
-            try:
-                record = self._read(Kind.CRM, member.host_id, _parse_freeing)
-            except FormatError:
-                continue
+            record = self._read_if_readable(Kind.CRM, member.host_id, _parse_freeing)
             if record is not None and record.leases:
                 records[name] = record
         return records
 
     def own_freeing(self) -> Freeing:
-        """Return which host leases the storage says that this node is about to free."""
+        """Return which host leases this node is about to free, by its record."""
         if self._own_freeing is None:
             own = self._configuration.me.host_id
             try:
@@ -172,11 +164,11 @@ class ClusterStorage:
         return max(self._after.get(Kind.LRM, 0), self.own_report_number()) + 1
 
     def continue_after(self, number: int) -> None:
-        """Number this node's next LRM record higher than *number*, which it had reached before."""
+        """Number this node's next LRM record higher than *number*, an earlier one."""
         self._after[Kind.LRM] = max(self._after.get(Kind.LRM, 0), number)
 
     def read_sight(self, host_id: int) -> Sight | None:
-        """Return what is shown of a node's LRM record, or None if it never wrote one."""
+        """Return the part of a node's LRM record for the status, or None if it never wrote one."""
         return self._read(Kind.LRM, host_id, sight_from_document)
 
     def write_report(self, report: Report) -> None:
@@ -187,20 +179,19 @@ class ClusterStorage:
     def read_manager(self) -> ClusterState | None:
         """Return the manager's record: that of the highest epoch.
 
-        Normally the holder of the manager lease has written it and one slot is
-        read; all slots are, while a new manager has not written yet.  An epoch is the
-        lease's version when it was had, and each is one more than the last.  So once
-        the record of the epoch before the holder's is found, no slot that cannot be read
-        holds a newer one; else that slot's ``FormatError`` is raised.  The holder may be a
-        node that this node's configuration does not have.
+        Normally the holder of the manager lease has written it and one slot is read; all slots
+        are read while a new manager has not written yet.  An epoch is the lease's version when it
+        was acquired, and each is one more than the last.  So with the record of the epoch before
+        the holder's no unreadable slot can have a newer one; else that slot's ``FormatError`` is
+        raised.  The holder may be a node that this node's configuration does not have.
 
-        That this is the newest that is readable does not say that nothing newer was ever acted
-        on: who acts on it compares it with the floors (``cluster/model/versions.py``).
+        Something newer may have been acted on all the same: before an action this record is
+        compared with the floors (``cluster/model/versions.py``).
         """
         holder = self.leases.holder(MANAGER_LEASE)
         if holder.host_id:
             self._further.add(holder.host_id)
-            state = self._read_state_if_readable(holder.host_id)
+            state = self._read_if_readable(Kind.CRM, holder.host_id, state_from_document)
             if state is not None and self._is_of(state.generation, state.epoch, holder):
                 return state
         newest, unreadable = self._newest_state()
@@ -213,9 +204,9 @@ class ClusterStorage:
         return newest
 
     def readable_manager(self) -> tuple[ClusterState | None, str]:
-        """Return what ``read_manager`` does; or what can be read, and why that is not enough.
+        """Return what ``read_manager`` does, or the newest readable record and a reason.
 
-        Where there is a reason a newer record may be damaged: nothing may be done by this one.
+        With a reason a newer record may be damaged, and nothing may be done by this one.
         """
         try:
             return self.read_manager(), ""
@@ -224,19 +215,12 @@ class ClusterStorage:
 
     def _newest_state(self) -> tuple[ClusterState | None, FormatError | None]:
         """Return the newest record of a manager, and the error of a damaged slot."""
-        newest: ClusterState | None = None
-        unreadable: FormatError | None = None
-        for host_id in self._host_ids():
-            try:
-                state = self._read_state(host_id)
-            except FormatError as error:
-                unreadable = error
-                continue
-            if state is not None and _age(state) > (_age(newest) if newest else (0, 0)):
-                newest = state
+        states, unreadable = self._read_slots(Kind.CRM, state_from_document)
+        written = [state for state in states.values() if _age(state) > (0, 0)]
+        newest = max(written, key=_age, default=None)
         if newest is not None:
             self._generation = max(self._generation, newest.generation)
-        return newest, unreadable
+        return newest, list(unreadable.values())[-1] if unreadable else None
 
     def write_manager(self, state: ClusterState, freeing: Freeing = NO_FREEING) -> None:
         """Write the manager's record into this node's slot, and what it is about to free."""
@@ -249,18 +233,11 @@ class ClusterStorage:
         epoch, document = self._own_crm_document()
         self._write_crm(epoch, document, freeing)
 
-    def own_manager_record_stands(self) -> bool:
-        """Return whether the CRM record that this process wrote last is on storage as it was."""
-        return self._stands(Kind.CRM)
+    def own_record_stands(self, kind: Kind) -> bool:
+        """Return whether the record of *kind* that this process wrote last is on storage as it was.
 
-    def own_report_stands(self) -> bool:
-        """Return whether the LRM record that this process wrote last is on storage as it was."""
-        return self._stands(Kind.LRM)
-
-    def _stands(self, kind: Kind) -> bool:
-        """Return whether both copies of this node's slot are whole, and the newer one is ours.
-
-        It is read as a whole: a reader that knows a record trusts its header.
+        Both copies must be whole.  The slot is read as a whole: a reader that knows a record
+        trusts its header.
         """
         key = (kind, self._configuration.me.host_id)
         written = self._known.get(key)
@@ -272,19 +249,14 @@ class ClusterStorage:
             return False
 
     def newest_intent(self) -> Intent | None:
-        """Return what a candidate last meant to do: of the highest epoch, then the latest.
+        """Return the last intent of a candidate: of the highest epoch, then the latest.
 
-        Of a slot that cannot be read there is none: who decides without it fences anew.
+        An unreadable slot has none: a decision without it fences again.
         """
-        found = []
-        for host_id in self._host_ids():
-            try:
-                intent = self._read(Kind.CRM, host_id, _parse_intent)
-            except FormatError:
-                continue
-            if intent is not None:
-                found.append(intent)
-        return max(found, key=lambda intent: (intent.epoch, intent.recorded), default=None)
+        intents, _unreadable = self._read_slots(Kind.CRM, _parse_intent)
+        return max(
+            intents.values(), key=lambda intent: (intent.epoch, intent.recorded), default=None
+        )
 
     def write_intent(self, intent: Intent, freeing: Freeing = NO_FREEING) -> None:
         """Record what this node is about to do as a candidate, beside its last state.
@@ -297,19 +269,20 @@ class ClusterStorage:
         self._write_crm(epoch, document, freeing)
 
     def read_wanted(self) -> tuple[Wanted, int]:
-        """Return the newest wanted configuration and the host id in whose slot it stands.
+        """Return the newest desired configuration and the host id of its slot.
 
-        Normally who had the configuration lease last has written it, with the lease's
-        version, and one slot is read.  No other slot can hold a newer one then: a
-        version is that of the lease when it was had, the lease gets a higher one each
-        time, and a writer that was paused and writes late has a lower one.  While the
-        slot has not that version, because the holder is about to write or changed
+        Normally the last holder of the configuration lease has written it, with the lease's
+        version, and one slot is read.  No other slot can have a newer one then: the lease has a
+        higher version each time, and a writer that was paused and writes late has a lower one.
+        While the slot does not have that version, because the holder is about to write or changed
         nothing in the end, all slots are read.
         """
         holder = self.leases.holder(CONFIGURATION_LEASE)
         if holder.version and holder.host_id:
             self._further.add(holder.host_id)
-            wanted = self._read_wanted_if_readable(holder.host_id)
+            wanted = self._read_if_readable(
+                Kind.CONFIGURATION, holder.host_id, wanted_from_document
+            )
             if wanted is not None and self._is_of(wanted.generation, wanted.version, holder):
                 return wanted, holder.host_id
         return self.search_wanted()
@@ -317,13 +290,12 @@ class ClusterStorage:
     def search_wanted(self, acquired: int = 0) -> tuple[Wanted, int]:
         """Return what ``read_wanted`` does, from all slots, whatever the lease says.
 
-        A slot that cannot be read is passed over where nothing newer can be in it; else its
-        ``FormatError`` is raised.  That is so if the newest of the others has the version of the
-        configuration lease.  The version before is enough if the holder's own slot can be read:
-        only the holder writes with the lease's version.  It is enough as well for who has the
-        lease with the version *acquired* and has written nothing under it.
-        A node that was removed, or that this node's configuration does not have, may have written
-        the newest one.
+        An unreadable slot is skipped where it can have nothing newer; else its ``FormatError`` is
+        raised.  It cannot if the newest of the others has the version of the configuration lease.
+        The version before is enough if the holder's slot is readable: only the holder writes with
+        the lease's version.  It is also enough for a caller that *acquired* the lease with that
+        version and has written nothing under it.  A node that was removed, or that this node's
+        configuration does not have, may have written the newest one.
         """
         holder = self.leases.holder(CONFIGURATION_LEASE)
         if holder.host_id:
@@ -339,34 +311,29 @@ class ClusterStorage:
         return newest, slot
 
     def readable_wanted(self) -> tuple[Wanted, int]:
-        """Return the newest configuration of the slots that can be read, and whose slot that is.
+        """Return the newest configuration of the readable slots, and the host id of its slot.
 
-        Only for showing what is there, and for the repair: a newer one may be damaged.
+        Only for the status and the repair: a newer one may be damaged.
         """
         newest, slot, _unreadable = self._newest_wanted()
         return newest, slot
 
     def _newest_wanted(self) -> tuple[Wanted, int, dict[int, FormatError]]:
         """Return the newest configuration, its slot, and the errors of the damaged slots."""
+        configurations, unreadable = self._read_slots(Kind.CONFIGURATION, wanted_from_document)
         newest, slot = Wanted(), 0
-        unreadable: dict[int, FormatError] = {}
-        for host_id in self._host_ids():
-            try:
-                wanted = self._read(Kind.CONFIGURATION, host_id, wanted_from_document)
-            except FormatError as error:
-                unreadable[host_id] = error
-                continue
-            if wanted is not None and wanted.newer_than(newest):
+        for host_id, wanted in configurations.items():
+            if wanted.newer_than(newest):
                 newest, slot = wanted, host_id
         self._generation = max(self._generation, newest.generation)
         return newest, slot, unreadable
 
     def read_wanted_from(self, host_id: int) -> Wanted | None:
-        """Return the wanted configuration in one node's slot."""
+        """Return the desired configuration in one node's slot."""
         return self._read(Kind.CONFIGURATION, host_id, wanted_from_document)
 
     def write_wanted(self, wanted: Wanted) -> None:
-        """Write a wanted configuration into this node's slot."""
+        """Write a desired configuration into this node's slot."""
         self._generation = max(self._generation, wanted.generation)
         epoch = slot_epoch(wanted.generation, wanted.version)
         self._write(Kind.CONFIGURATION, epoch, wanted_document(wanted))
@@ -379,9 +346,9 @@ class ClusterStorage:
         return manager, self.leases.holder(CONFIGURATION_LEASE).version
 
     def damaged_records(self) -> list[str]:
-        """Return a sentence for each record of a member that cannot be used, in force or not.
+        """Return a sentence for each unusable record of a member, in force or not.
 
-        Raises ``StorageError`` when none of them can be read.
+        Raises ``StorageError`` when the file of records cannot be read.
         """
         self._records.geometry()
         parsers: tuple[tuple[Kind, Callable[[Any], object]], ...] = (
@@ -403,7 +370,7 @@ class ClusterStorage:
     def damaged_copies(self) -> list[str]:
         """Return a sentence for each record in use that was read here and has a damaged copy.
 
-        In use are the report of each node, and of the others what the holder of their lease wrote.
+        In use are each node's report, and what the holders of the leases wrote.
         """
         names = {host_id: name for name, host_id in self._configuration.host_ids().items()}
         holders = {
@@ -418,9 +385,9 @@ class ClusterStorage:
         ]
 
     def configuration_is_damaged(self) -> bool:
-        """Return whether a change of the configuration makes a damaged copy whole, or unused.
+        """Return whether this node's configuration record, or the one in use, has a damaged copy.
 
-        That is a copy of this node's record, which a change here writes, or of the record in use.
+        A change of the configuration here writes the first again and takes the other out of use.
         """
         holder = self.leases.holder(CONFIGURATION_LEASE).host_id
         for host_id in sorted({self._configuration.me.host_id, holder} - {0}):
@@ -437,15 +404,15 @@ class ClusterStorage:
         return self._records.geometry().max_payload(kind)
 
     def close(self) -> None:
-        """Close all files; leases and locks that are held are dropped."""
+        """Close all files and drop all leases and locks."""
         self.board.close()
         self._records.close()
         self.leases.close()
 
     def _is_of(self, generation: int, version: int, holder: LeaseHolder) -> bool:
-        """Return whether a record is what the *holder* of its lease wrote: then it is the newest.
+        """Return whether the *holder* of its lease wrote a record: then it is the newest.
 
-        The first record of a repaired cluster that this process reads tells it the generation.
+        The first record of a repaired cluster that this process reads sets the generation.
         """
         if version != holder.version or generation < self._generation:
             return False
@@ -453,7 +420,7 @@ class ClusterStorage:
         return True
 
     def _host_ids(self) -> list[int]:
-        """Return the host ids whose slots count: of the members, and of other writers."""
+        """Return the host ids whose slots count: those of members and of other writers."""
         return sorted({*self._configuration.host_ids().values(), *self._further})
 
     def _search_further(self, kind: Kind, version: int) -> None:
@@ -466,28 +433,35 @@ class ClusterStorage:
                 if self._records.read(kind, host_id) is not None:
                     self._further.add(host_id)
             except FormatError:
-                # Nobody knows who wrote there; a slot that counts is read again, and refused.
+                # Its writer is unknown; a slot that counts is read again, and refused.
                 continue
 
-    def _read_state(self, host_id: int) -> ClusterState | None:
-        return self._read(Kind.CRM, host_id, state_from_document)
+    def _read_slots(
+        self, kind: Kind, parse: Callable[[Any], T | None]
+    ) -> tuple[dict[int, T], dict[int, FormatError]]:
+        """Return what is in each slot that counts, by host id, and the errors of damaged slots."""
+        contents: dict[int, T] = {}
+        unreadable: dict[int, FormatError] = {}
+        for host_id in self._host_ids():
+            try:
+                content = self._read(kind, host_id, parse)
+            except FormatError as error:
+                unreadable[host_id] = error
+            else:
+                if content is not None:
+                    contents[host_id] = content
+        return contents, unreadable
 
-    def _read_state_if_readable(self, host_id: int) -> ClusterState | None:
+    def _read_if_readable(self, kind: Kind, host_id: int, parse: Callable[[Any], T]) -> T | None:
         try:
-            return self._read_state(host_id)
-        except FormatError:
-            return None
-
-    def _read_wanted_if_readable(self, host_id: int) -> Wanted | None:
-        try:
-            return self._read(Kind.CONFIGURATION, host_id, wanted_from_document)
+            return self._read(kind, host_id, parse)
         except FormatError:
             return None
 
     def _read(
         self, kind: Kind, host_id: int, parse: Callable[[Any], T], number: int = 0
     ) -> T | None:
-        """Return a record's content; what did not change since the last read is not parsed anew."""
+        """Return a record's content; it is parsed only if it changed since the last read."""
         record = self._known.get((kind, host_id))
         if record is None or record.sequence != number:
             record = self._records.read_if_newer(kind, host_id, record)
@@ -512,8 +486,8 @@ class ClusterStorage:
     def _has_host_lease_ended(self, node: str, generation: int) -> bool:
         """Return whether *node* no longer has its host lease of *generation*.
 
-        Behind a watchdog that is so after the longest time in which one resets a node, by this
-        node's clock: it has no host lease yet by which the leases could count as dead.
+        With a watchdog that is after the longest time until the reset, by this node's clock: this
+        node has no host lease yet, so no lease counts as dead.
         """
         view = self.leases.host(self._configuration.members[node].host_id)
         if view.generation != generation or view.state is HostState.FREE or view.active is False:
@@ -523,7 +497,7 @@ class ClusterStorage:
         return resets and view.unchanged_for >= timing.dead_seconds
 
     def _own_crm_document(self) -> tuple[int, dict[str, Any]]:
-        """Return the epoch and the content of this node's CRM slot as it is."""
+        """Return the epoch and the content of this node's CRM slot."""
         record = self._records.read(Kind.CRM, self._configuration.me.host_id)
         if record is None:
             return 0, {}
@@ -531,7 +505,7 @@ class ClusterStorage:
         return record.epoch, document
 
     def _write_crm(self, epoch: int, document: dict[str, Any], freeing: Freeing) -> None:
-        """Write this node's CRM slot; after an error what it records of *freeing* is unknown."""
+        """Write this node's CRM slot; after an error the recorded *freeing* is unknown."""
         document.pop("freeing", None)
         if freeing.leases:
             document["freeing"] = freeing_document(freeing)
@@ -549,20 +523,20 @@ class ClusterStorage:
 
 
 def slot_epoch(generation: int, epoch: int) -> int:
-    """Return what the header of a slot has as epoch: a later generation is always higher.
+    """Return the epoch in a slot's header: that of a later generation is always higher.
 
-    So the first write after a repair is not refused because of what was repaired.
+    So the first write after a repair is not refused as older.
     """
     return generation << GENERATION_SHIFT | epoch
 
 
 def _age(state: ClusterState) -> tuple[int, int]:
-    """Return by what the records of managers are compared: the highest is the newest."""
+    """Return the sort key of managers' records: the highest is the newest."""
     return state.generation, state.epoch
 
 
 def payload(document: Mapping[str, Any]) -> bytes:
-    """Return a document as it stands in its record."""
+    """Return a document as the payload of its record."""
     return json.dumps(document, separators=(",", ":")).encode()
 
 

@@ -1,11 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node's configuration file: which cluster it belongs to, who the members are, where things lie.
+"""A node's configuration file: its cluster, the members, and the paths.
 
-The file is JSON, written by the role ``node`` and the same on all nodes but for
-its ``node``, ``folder`` and, if a node's sanlock has its own, that run directory.
-
-What a node has for services: CPUs and memory, as its kernel counts them.
+The file is JSON, written by the role ``node``, and the same on all nodes but for ``node``,
+``folder`` and the run directory of a sanlock that has its own.
 """
 
 from __future__ import annotations
@@ -14,10 +12,9 @@ import hashlib
 import json
 import math
 import os
-import re
 import stat
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -42,27 +39,27 @@ MARK = "HOLDFAST_MACHINE"
 
 PORTS_PER_NODE = 3
 SOCKET_DIRECTORY_BYTES = 107 - len("/sanlock.sock")
-"""How long the path of sanlock's run directory may be: a Unix socket's has 107 bytes (unix.7)."""
+"""Longest path of sanlock's run directory: that of a Unix socket has 107 bytes (unix.7)."""
 
 SHORTEST_BOND = 25.0
-"""Seconds for which a node may at least be without its LRM before its watchdog acts.
+"""Shortest time in seconds that a node may be without its LRM before its watchdog acts.
 
-One that hangs is ended after 15 at the latest then (``answering.patience``), and the next one
-takes a moment; and wdmd stops petting a watchdog of 60 s when less than 10 are left (measured on
-sanlock 3.8.5: with 8, three of three healthy nodes were reset)."""
+An LRM that hangs is ended after at most 15 s then (``network.patience``), and the next one takes a
+moment; and wdmd stops petting a watchdog of 60 s when less than 10 s are left (measured on sanlock
+3.8.5: with 8 s, three of three healthy nodes were reset)."""
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 RUN_DIRECTORY = Path("/run/holdfast")
-"""Where agents keep their state on a real node: in memory, which a power cut empties."""
+"""Folder of the agents' state on a real node: in memory, so a power cut empties it."""
 
 
 @dataclass(frozen=True)
 class Member:
     """A node of the cluster: its host id, and where its daemons listen (UDP).
 
-    The node's machine listens on *port*, its LRM on the next, its CRM on the
-    one after that; ``at`` says where.  *lease_proof* is whether a host lease of the node that ran
-    out behind its watchdog proves it dead, None for automatic: not of a virtual machine.
+    The node's machine listens on *port*, its LRM on the next, its CRM on the one after that.
+    *lease_proof* is whether an expired host lease of a node with a watchdog proves it dead; None
+    for automatic: not for a virtual machine.
     """
 
     name: str
@@ -86,13 +83,12 @@ class Member:
 
 @dataclass(frozen=True)
 class SanlockSettings:
-    """How the nodes' sanlock is set up; all nodes must have the same times, in seconds.
+    """Settings of the nodes' sanlock; all nodes must have the same times, in seconds.
 
-    *io_timeout* is that of the lockspace.  *watchdog_timeout* is after how long a node
-    is reset whose sanlock lost the lockspace; 0 says that there is no watchdog, and then
-    no host lease that runs out proves anything.  *run_directory* is that of a daemon
-    which a machine of a cluster on one computer has to itself, empty for the
-    distribution's.
+    *io_timeout* is that of the lockspace.  A node whose sanlock lost the lockspace is reset after
+    *watchdog_timeout*; 0 is for no watchdog, and then an expired host lease proves nothing.
+    *run_directory* is that of the own daemon of a machine of a cluster on one computer, empty for
+    the distribution's.
     """
 
     io_timeout: int = 2
@@ -102,10 +98,10 @@ class SanlockSettings:
 
 @dataclass(frozen=True)
 class NodeConfiguration:
-    """What a node knows of its cluster.
+    """A node's view of its cluster.
 
-    *storage* is the folder on shared storage, *folder* the node's own one; *backend*
-    says who grants the leases, *sanlock* how where it is that.
+    *storage* is the folder on shared storage, *folder* the node's own; *backend* grants the leases,
+    *sanlock* has its settings.
     """
 
     cluster: str
@@ -151,20 +147,20 @@ class NodeConfiguration:
 
     @property
     def is_machine(self) -> bool:
-        """Whether the node is a machine of a cluster on one computer, not a computer itself."""
+        """Return whether the node is a machine of a cluster on one computer, no computer itself."""
         return self.backend == EMBEDDED or bool(self.sanlock.run_directory)
 
     @property
     def run_directory(self) -> Path:
-        """Return where agents keep their state; it is empty after the node was off.
+        """Return the folder of the agents' state, which is empty after the node was off.
 
-        Agents in shell, the distribution's among them, do not quote this path: for a
-        machine's folder with a blank in its path it is one in the temporary folder.
+        Agents in shell, also the distribution's, do not quote this path.  So for a machine's
+        folder with a blank in its path it is one in the temporary folder.
         """
         return run_directory(self.folder.resolve()) if self.is_machine else RUN_DIRECTORY
 
     def boot(self) -> str:
-        """Return what changes whenever the node is started anew."""
+        """Return the id of the node's present boot."""
         path = self.folder / "boot" if self.is_machine else BOOT_ID
         try:
             return path.read_text(encoding="utf-8").strip()
@@ -195,7 +191,7 @@ def run_directory(folder: Path) -> Path:
 
 
 def make_private(directory: Path) -> None:
-    """Make a folder for this user alone; raises ``StorageError`` if it is somebody else's."""
+    """Make a folder for this user alone; raises ``StorageError`` if it is another user's."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = directory.lstat()
@@ -206,7 +202,7 @@ def make_private(directory: Path) -> None:
 
 
 def load(path: Path) -> NodeConfiguration:
-    """Read and check a node's configuration file; raises ``InputError`` naming what is wrong."""
+    """Return a node's checked configuration file; raises ``InputError`` naming what is wrong."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -246,10 +242,7 @@ def from_document(document: Mapping[str, Any]) -> NodeConfiguration:
 
 
 def check_declared(configuration: NodeConfiguration) -> None:
-    """Refuse what a node that was set up before keeps running with, but nobody is to declare.
-
-    Raises ``InputError``.
-    """
+    """Raise ``InputError`` for values that must not be declared; existing nodes run with them."""
     grace = configuration.timing.daemon_grace
     if configuration.watchdog_timeout and grace < SHORTEST_BOND:
         raise InputError(
@@ -261,7 +254,7 @@ def check_declared(configuration: NodeConfiguration) -> None:
 
 
 def to_document(configuration: NodeConfiguration) -> dict[str, Any]:
-    """Return the configuration as plain data, as it stands in its file."""
+    """Return the configuration as plain data, as in its file."""
     return {
         "cluster": configuration.cluster,
         "node": configuration.node,
@@ -330,18 +323,14 @@ def _member(row: object) -> Member:
 
 def _sanlock(values: object) -> SanlockSettings:
     known = [item.name for item in fields(SanlockSettings)]
-    if not isinstance(values, Mapping):
-        raise InputError("sanlock", values, f"a dictionary of {', '.join(known)}")
-    for name in values:
-        if name not in known:
-            raise InputError("sanlock", name, f"one of {', '.join(known)}")
+    values = _known_values("sanlock", values, known)
     given = SanlockSettings(**{name: value for name, value in values.items() if value is not None})
     for name in ("io_timeout", "watchdog_timeout"):
         value = getattr(given, name)
         if isinstance(value, bool) or not isinstance(value, int):
             raise InputError(f"sanlock.{name}", value, "a whole number of seconds")
     if given.watchdog_timeout:
-        # What the installed version makes of it is looked at when the node joins.
+        # The installed version is checked when the node joins.
         checked_timing(given.io_timeout, given.watchdog_timeout, WATCHDOG_SETTING_SINCE)
     else:
         checked_io_timeout(given.io_timeout)
@@ -365,18 +354,22 @@ def _check_run_directory(given: SanlockSettings) -> None:
 
 def _timing(values: object) -> Timing:
     known = {item.name: type(getattr(Timing(), item.name)) for item in fields(Timing)}
+    given = _known_values("timing", values, sorted(known))
+    return Timing(**{name: _time_or_limit(name, one, known[name]) for name, one in given.items()})
+
+
+def _known_values(option: str, values: object, known: Sequence[str]) -> Mapping[str, Any]:
+    """Return the values of an option if they are a dictionary with the *known* names only."""
     if not isinstance(values, Mapping):
-        raise InputError("timing", values, f"a dictionary of {', '.join(sorted(known))}")
-    checked: dict[str, Any] = {}
-    for name, value in values.items():
+        raise InputError(option, values, f"a dictionary of {', '.join(known)}")
+    for name in values:
         if name not in known:
-            raise InputError("timing", name, f"one of {', '.join(sorted(known))}")
-        checked[name] = _time_or_limit(name, value, known[name])
-    return Timing(**checked)
+            raise InputError(option, name, f"one of {', '.join(known)}")
+    return values
 
 
 def _time_or_limit(name: str, value: object, kind: type) -> Any:
-    """Return one value of the timing as the *kind* that it must have."""
+    """Return one value of the timing, checked, as its *kind*."""
     if kind is bool:
         if isinstance(value, bool):
             return value
@@ -397,19 +390,3 @@ def _directories(value: object) -> tuple[str, ...]:
     if not isinstance(value, (list, tuple)):
         raise InputError("agent_directories", value, "a list of absolute paths")
     return tuple(str(names.absolute_path(one, "agent_directories")) for one in value)
-
-
-MEMORY = Path("/proc/meminfo")
-_TOTAL = re.compile(r"^MemTotal:\s+(\d+) kB$", re.MULTILINE)
-
-
-def node_room(memory: Path = MEMORY) -> tuple[float, float] | None:
-    """Return the number of CPUs and the MiB of memory (proc.5, meminfo); None if not known."""
-    cpus = os.cpu_count()
-    try:
-        total = _TOTAL.search(memory.read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return None
-    if total is None or not cpus:
-        return None
-    return float(cpus), float(int(total[1]) // 1024)

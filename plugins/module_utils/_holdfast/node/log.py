@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One line a fact, to the journal with its fields or else to standard error.
+"""Log lines, to the journal with fields or else to standard error.
 
-Under systemd each message goes to journald by its native protocol, so that an operator
-finds what happened to a service, a command or a node by field (``journalctl
-HOLDFAST_SERVICE=web``).  An embedded cluster's machines keep their daemons' standard error.
+Under systemd each message goes to journald by its native protocol, so an operator finds a service,
+a command or a node by field (``journalctl HOLDFAST_SERVICE=web``).  An embedded cluster's machines
+keep their daemons' standard error.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ INFORMATION = "6"
 """The priority of all that is logged (syslog(3))."""
 
 PATIENCE = 0.1
-"""Seconds for journald to make room for a message, before that is dropped."""
+"""Seconds for journald to make room for a message before it is dropped."""
 
 AGAIN = 600.0
-"""Seconds until what is still met is said again."""
+"""Seconds until a message that still repeats is written again."""
 
 OVER = 60.0
-"""Seconds after which what was not met any more is something new."""
+"""Seconds after which a message counts as new."""
 
 _PASSES = re.compile(r"\d+(\.\d+)? s\b|timestamp \d+")
-"""What is another in a message with each time that it is met."""
+"""The parts of a message that differ each time."""
 
 _common: dict[str, str] = {}
 
 
 def name_daemon(daemon: str, node: str) -> None:
-    """Say once which daemon of which node all further messages are from."""
+    """Set the daemon and the node of all further messages."""
     _common.update(SYSLOG_IDENTIFIER=f"holdfast-{daemon}", HOLDFAST_NODE=node)
 
 
 def log(text: str, **fields: object) -> None:
-    """Write one message; *fields* are what it is about: node, service, uid, epoch, reason.
+    """Write one message with its *fields*: node, service, uid, epoch, reason.
 
-    They become HOLDFAST_NODE and so on; what is empty is left out.
+    They become HOLDFAST_NODE and so on; empty ones are left out.
     """
     if _stream_is_journal() and _send(_entry(text, fields)):
         return
@@ -57,13 +57,13 @@ def log(text: str, **fields: object) -> None:
         sys.stderr.write(f"{stamp} {text}\n")
         sys.stderr.flush()
     except OSError:
-        # A full disk, or a reader that is gone: no daemon ends for want of its log.
+        # A full disk, or a reader that is gone: no daemon ends without its log.
         return
 
 
 @dataclass
 class _Met:
-    """When something was said, and met, last; how often it was met since it was said."""
+    """When a message was written and when it occurred last; how often since it was written."""
 
     said: float
     last: float
@@ -71,14 +71,14 @@ class _Met:
 
 
 class Repeating:
-    """Says what is met again and again at once, and then now and then; not for several threads.
+    """Writes a repeated message at once, and then every ``AGAIN`` s; not for several threads.
 
-    A storage that is away for a night is met twice a second by each daemon of each node.
-    Messages that differ in nothing but the seconds that have passed are the same.
+    During a night without storage each daemon of each node has the same error twice a second.
+    Messages that differ only in passed seconds are the same.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Have met nothing yet; *clock* is monotonic seconds."""
+        """Begin without messages; *clock* is monotonic seconds."""
         self._clock = clock
         self._met: dict[str, _Met] = {}
 
@@ -98,12 +98,12 @@ class Repeating:
             met.said, met.times = now, 0
 
     def forget(self) -> None:
-        """Say at once whatever is met from now on: what was met before is over."""
+        """Count all messages as new from now on: the trouble is over."""
         self._met.clear()
 
 
 def _stream_is_journal() -> bool:
-    """Return whether standard error is the journal's: one who redirects it wants the lines."""
+    """Return whether standard error is the journal's and was not redirected."""
     given = os.environ.get(STREAM)
     if not given:
         return False
@@ -129,9 +129,9 @@ def _field(name: str, value: str) -> bytes:
 
 
 def _send(entry: bytes) -> bool:
-    """Return whether the message is dealt with: journald took it, or has no room for it.
+    """Return whether journald took the message, or has no room for it.
 
-    One that hangs holds nobody up: its stream, which is the other way to it, would.
+    This does not wait for a journald that hangs, as a write to its stream would.
     """
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:

@@ -1,14 +1,21 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a worker does: calls the resource agents of one service, in order or in reverse.
+"""Carrying out an LRM's jobs: a few threads call the resource agents of services.
 
-What really runs on this node, by the word of the agents alone.
+A resource agent has a session of its own, so it goes on when its LRM is killed.  A start that is
+half done may then finish after the next LRM has found the service stopped, and after the manager
+has started it elsewhere.  So the next LRM ends its predecessor's agents before it probes anything,
+with all that came of their calls: what ``su`` runs for an agent has a session of its own, and may
+start the service yet.  What an agent left behind when it ended is not touched.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
+import queue
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,20 +23,21 @@ from pathlib import Path
 from ...cluster.model.jobs import Job, JobEnd, JobKind, Sight
 from ...cluster.model.report import Outcome
 from ...cluster.model.service import Resource, Service
-from ...errors import HoldfastError
+from ...errors import HoldfastError, StorageError
 from ...ocf.call import OcfResult, call
 from ...ocf.environment import SEARCH_PATH
 from ...ocf.locate import locate, parse_agent
+from ...process.family import MARK as RUN
+from ...process.family import Family, carried, carries, process_table
 from ..cluster_storage import ClusterStorage
 from ..configuration import MARK, NodeConfiguration
-from .leftovers import CALLER
 
 RETRY_WAIT = 1.0
 """Seconds between a failed start and the next try on the same node."""
 
 
 class AgentWork:
-    """Carries out jobs on this node."""
+    """Carries out jobs on this node by calling resource agents."""
 
     def __init__(
         self,
@@ -40,11 +48,11 @@ class AgentWork:
         forbidden: Callable[[], str] = str,
         ran_here: Callable[[str], bool] = lambda service_id: False,
     ) -> None:
-        """Remember the node; *clock* is monotonic seconds, *wall* seconds since 1970.
+        """Prepare; *clock* is monotonic seconds, *wall* seconds since 1970.
 
-        *forbidden* is asked just before each start: a job may have waited for long.
-        It returns why nothing may be started here now, or nothing.  *ran_here* says of a
-        service whether it was seen to run here, and not to end since.
+        *forbidden* returns why nothing may be started here now, or "".  It is asked just before
+        each start, as a job may have waited for long.  *ran_here* returns whether a service was
+        seen to run here, and not to end since.
         """
         self._configuration = configuration
         self._clock = clock
@@ -54,7 +62,7 @@ class AgentWork:
         self._ran_here = ran_here
 
     def carry_out(self, job: Job) -> JobEnd:
-        """Do a job to its end and return how it ended; never raises what an agent causes."""
+        """Do a job and return how it ended; raises no error of an agent."""
         begun = self._clock()
         try:
             outcome, sight, text = self._do(job)
@@ -83,9 +91,9 @@ class AgentWork:
         return self._start(job.service, tries=1 + job.service.max_restart)
 
     def _start(self, service: Service, tries: int) -> tuple[Outcome, Sight, str]:
-        """Start all resources in order; after a failure leave nothing of them running.
+        """Start all resources in order; after a failure stop them all.
 
-        Without all of its agents a service is not begun: it could not be stopped either.
+        A service is not started without all of its agents: it could not be stopped either.
         """
         missing = self._missing_agents(service)
         if missing:
@@ -105,10 +113,10 @@ class AgentWork:
         return Outcome.FAILED, Sight.STOPPED, f"{failure}{times}"
 
     def _migrate_to(self, service: Service, target: str) -> tuple[Outcome, Sight, str]:
-        """Let a service go to another node while it runs; or say that it runs here as before.
+        """Migrate a service to another node while it runs.
 
-        Only what has one resource can: of several, some would run here and some there.
-        What does not run here any more may run on the target, and is looked for there.
+        Only with one resource: of several, some would run here and some there.  After success the
+        service may run on the target, where it is probed.
         """
         if len(service.resources) > 1:
             return Outcome.FAILED, Sight.RUNNING, "it has several resources, which cannot migrate"
@@ -119,13 +127,13 @@ class AgentWork:
         sight, text = self._look(service, health=False)
         if sight is Sight.STOPPED:
             return Outcome.OK, sight, f"went to {target}: {result}"
-        # One that was given up may go on behind the agent's back, and take it away yet.
+        # A migration that timed out may go on without the agent, and still take it away.
         if sight is Sight.RUNNING and result.exit_status is not None:
             return Outcome.FAILED, sight, f"{resource.name}: {result}"
         return Outcome.BLOCKED, sight, f"{resource.name}: {result}; and now {text}"
 
     def _migrate_from(self, service: Service, source: str) -> bool:
-        """Take in a service that comes while it runs; False if it is to be started instead."""
+        """Accept a migrating service; False if it is to be started instead."""
         if self._forbidden() or len(service.resources) > 1:
             return False
         resource = service.resources[0]
@@ -135,7 +143,7 @@ class AgentWork:
         return result.succeeded and self._look(service, health=False)[0] is Sight.RUNNING
 
     def _missing_agents(self, service: Service) -> str:
-        """Return why the first agent that is not here cannot be called, or nothing."""
+        """Return why an agent of the service cannot be called, or ""."""
         for resource in service.resources:
             try:
                 locate(parse_agent(resource.agent), self._configuration.agent_directories)
@@ -154,9 +162,9 @@ class AgentWork:
         return ""
 
     def _stop(self, service: Service, timeout: float | None = None) -> tuple[Outcome, Sight, str]:
-        """Stop all resources in reverse; an agent's word is checked by a probe.
+        """Stop all resources in reverse order, and check each stop by a probe.
 
-        *timeout* is that of the operator for each of them; 0 leaves it at their own.
+        *timeout* is the operator's for each of them, in seconds; 0 for their own.
         """
         for resource in reversed(service.resources):
             seconds = timeout or resource.stop_timeout
@@ -170,10 +178,10 @@ class AgentWork:
         return Outcome.OK, Sight.STOPPED, "stopped"
 
     def _look(self, service: Service, *, health: bool) -> tuple[Sight, str]:
-        """Return what of the service runs; a health check asks the agents for more than a probe.
+        """Return what of the service runs; a *health* check asks the agents for more than a probe.
 
-        Where it never ran an agent that cannot work says enough.  Of what ran here only "not
-        running" tells that it ended: who lost its agent, or a file of it, may run on.
+        Where the service never ran, an agent that cannot work counts as stopped.  Where it ran,
+        only "not running" does: a service that lost its agent, or a file of it, may run on.
         """
         running, reasons = 0, list[str]()
         failed = False
@@ -220,7 +228,7 @@ class AgentWork:
         )
 
     def _locate(self, agent: str) -> str:
-        """Return the agent's file; one that is missing is left to the call, which says so."""
+        """Return the agent's file; the call reports one that is missing."""
         try:
             return locate(parse_agent(agent), self._configuration.agent_directories)
         except HoldfastError:
@@ -228,7 +236,7 @@ class AgentWork:
 
 
 def agent_extras(configuration: NodeConfiguration) -> dict[str, str]:
-    """Return what agents get beyond OCF's environment: this Python, and whose they are."""
+    """Return what agents get beyond OCF's environment: this Python, and their node."""
     extras = {
         "PATH": f"{SEARCH_PATH}:{Path(sys.executable).parent}",
         "HOLDFAST_NODE": configuration.node,
@@ -242,7 +250,7 @@ def agent_extras(configuration: NodeConfiguration) -> dict[str, str]:
 def probe_services(configuration: NodeConfiguration) -> dict[str, str]:
     """Return for each declared service ``running``, ``partly`` or ``stopped`` on this node.
 
-    No daemon and no record is asked but the wanted configuration.
+    Only the agents say so; no daemon and no report is read.
     """
     storage = ClusterStorage(configuration)
     try:
@@ -254,3 +262,123 @@ def probe_services(configuration: NodeConfiguration) -> dict[str, str]:
     for service_id, service in sorted(wanted.services.items()):
         sights[service_id] = work.carry_out(Job(JobKind.PROBE, service)).sight
     return {service_id: sight.value for service_id, sight in sights.items()}
+
+
+_LATER = frozenset({JobKind.MONITOR, JobKind.PROBE})
+_NOW = 0
+
+
+class Workers:
+    """Threads that never hold up the LRM's loop; a hung agent takes one of them at most."""
+
+    def __init__(
+        self, carry_out: Callable[[Job], JobEnd], wake: Callable[[], None], number: int = 4
+    ) -> None:
+        """Start *number* threads; *wake* is called from them whenever a job has ended."""
+        self._carry_out = carry_out
+        self._wake = wake
+        self._waiting: queue.PriorityQueue[tuple[int, int, Job | None]] = queue.PriorityQueue()
+        self._ended: queue.SimpleQueue[JobEnd] = queue.SimpleQueue()
+        self._order = itertools.count()
+        self._busy: set[str] = set()
+        self._number = 0
+        self.resize(number)
+
+    def resize(self, number: int) -> None:
+        """Work with *number* threads from now on; surplus ones end after their present job."""
+        while self._number < number:
+            self._number += 1
+            threading.Thread(target=self._work, daemon=True).start()
+        while self._number > number:
+            self._number -= 1
+            self._waiting.put((_NOW, next(self._order), None))
+
+    def begin(self, job: Job) -> None:
+        """Queue a job; its service is busy until ``take_ended`` returns its end."""
+        self._busy.add(job.service.id)
+        self._waiting.put((_NOW + 1 + (job.kind in _LATER), next(self._order), job))
+
+    def take_ended(self) -> list[JobEnd]:
+        """Return the jobs that ended since the last call; their services are no longer busy."""
+        ended: list[JobEnd] = []
+        while True:
+            try:
+                end = self._ended.get_nowait()
+            except queue.Empty:
+                return ended
+            self._busy.discard(end.job.service.id)
+            ended.append(end)
+
+    def busy(self) -> frozenset[str]:
+        """Return the ids of the services with a job that is queued, runs, or was not taken yet."""
+        return frozenset(self._busy)
+
+    def _work(self) -> None:
+        while True:
+            job = self._waiting.get()[2]
+            if job is None:
+                return
+            try:
+                end = self._carry_out(job)
+            except Exception as error:
+                # The state of the service is unknown: it does not count as stopped.
+                text = f"the worker failed: {error!r}"
+                end = JobEnd(job, Outcome.BLOCKED, Sight.PARTLY, text=text)
+            self._ended.put(end)
+            self._wake()
+
+
+CALLER = "HOLDFAST_CALLER"
+"""Environment variable that names the node folder for which an agent was called."""
+
+DEADLINE = 10.0
+
+
+def end_leftover_agents(configuration: NodeConfiguration) -> int:
+    """Kill every agent of an earlier LRM that still runs; return how many there were.
+
+    Raises ``StorageError`` when one is alive after ``DEADLINE`` seconds: then nothing on this node
+    counts as stopped.
+    """
+    mark = os.fsencode(f"{CALLER}={configuration.folder.resolve()}")
+    until = time.monotonic() + DEADLINE
+    ended: set[int] = set()
+    while True:
+        agents = {
+            pid: entry.start
+            for pid, entry in process_table().items()
+            if _is_agent(pid, mark, configuration)
+        }
+        if not agents:
+            return len(ended)
+        if time.monotonic() > until:
+            raise StorageError(
+                f"An agent of the LRM before this one does not end (process {min(agents)}); what it"
+                " does to its service is not known, so restart the node."
+            )
+        for pid, start in agents.items():
+            call = os.fsdecode(carried(pid, RUN))
+            # Without one it ended by itself meanwhile: what it left behind is a service.
+            if call:
+                ended.add(pid)
+                Family(pid, call, start).end(until, time.monotonic)
+        time.sleep(0.02)
+
+
+def _is_agent(pid: int, mark: bytes, configuration: NodeConfiguration) -> bool:
+    """Return whether a process is an agent that was called for this node.
+
+    What an agent started inherits the mark, but not the agent's command line.
+    """
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
+        if len(words) < 2 or not _is_agent_file(os.fsdecode(words[-2]), configuration):
+            return False
+    except OSError:
+        return False
+    return carries(pid, mark)
+
+
+def _is_agent_file(path: str, configuration: NodeConfiguration) -> bool:
+    folders = (f"{directory}/resource.d/" for directory in configuration.agent_directories)
+    return path.startswith(tuple(folders))

@@ -17,39 +17,28 @@ from ...cluster.crm import cycle, effects
 from ...cluster.crm.memory import CrmSettings, start_crm
 from ...cluster.model.effects import Clocks, Cycle
 from ...cluster.model.observed import HostState
-from ...errors import FormatError
 from ...storage.lockspace.host_timing import LeaseTiming
+from ...storage.records import Kind
 from ...storage.whiteboard.block import GlobalBlock
 from ..cluster_storage import MANAGER_LEASE, ClusterStorage
 from ..configuration import CRM, LRM, NodeConfiguration
-from ..log import Repeating, log, name_daemon
+from ..log import Repeating, log
+from ..run_notes import end_of_predecessor, freeing
 from .fence_orders import Orders
-from .free_under_way import end_of_predecessor, under_way
 from .heartbeat import PublishedTrouble
-from .network import Network, answering_network
+from .network import Network
 from .observer import Observer
-from .own_membership import OwnMembership
-from .performing import clocks_and_journal, play, read_clocks
-from .record_guard import KeptReport
+from .performing import ROUND, Daemon, clocks_and_journal, play, read_clocks
+from .record_guard import read_stored
 from .supervision import Notifier
-from .telemetry import (
-    FENCE,
-    FENCES_UNDER_WAY,
-    ROUND_TOOK,
-    STORAGE_LOOK,
-    Telemetry,
-    telemetry_path,
-)
+from .telemetry import FENCE, FENCES_UNDER_WAY, ROUND_TOOK, STORAGE_LOOK
 
 # What weighs nodes by their load is loaded with its first question elsewhere; here it may come when
 # another version of the library lies in this one's place.
 importlib.import_module("...placement.services", __package__)
 
-ROUND = 0.5
-"""Seconds between the beginnings of two turns."""
 
-
-class ClusterDaemon:
+class ClusterDaemon(Daemon):
     """The CRM of one node, as a process."""
 
     def __init__(
@@ -62,22 +51,16 @@ class ClusterDaemon:
         orders: Orders | None = None,
         clocks: Callable[[], Clocks] = read_clocks,
     ) -> None:
-        """Listen on the node's CRM port; nobody is judged before it was watched for a while.
+        """Listen on the node's CRM port; a node is judged only after it was watched for a while.
 
         What is not given is made here, as the node needs it.
         """
-        name_daemon("crm", configuration.node)
-        self._configuration = configuration
-        self._clocks = clocks
+        super().__init__("crm", CRM, configuration, Notifier(), network, clocks)
         clock = self._clock
-        self._notifier = Notifier()
-        self._network = network or answering_network(configuration, CRM, self._notifier)
         self._storage = storage or ClusterStorage(configuration, clock)
         self._leases = self._storage.leases
         self._observer = observer or Observer(configuration, self._storage, self._network, clock)
         self._orders = orders or Orders(configuration, self._wake)
-        self._membership = OwnMembership(configuration)
-        self._telemetry = Telemetry(telemetry_path(configuration.run_directory, "crm"), clock)
         self._published = PublishedTrouble(configuration.run_directory, clock)
         self._stop = False
         timing = LeaseTiming(configuration.sanlock.io_timeout)
@@ -110,9 +93,6 @@ class ClusterDaemon:
         """Play one turn."""
         self._play(cycle.turn(self._crm))
 
-    def _clock(self) -> float:
-        return self._clocks().mono
-
     def _play(self, generator: Cycle[None]) -> None:
         play(generator, self._performers)
 
@@ -133,11 +113,11 @@ class ClusterDaemon:
             effects.ReadManagerLease: lambda _: self._read_manager_lease(),
             effects.ReadManagerRecord: lambda _: storage.read_manager(),
             effects.ReadReadableState: lambda _: storage.readable_manager()[0],
-            effects.ReadRecords: lambda _: self._read_records(),
+            effects.ReadRecords: lambda _: read_stored(self._configuration, storage),
             effects.ReadDesired: lambda _: storage.read_wanted(),
             effects.ReadIntent: lambda _: storage.newest_intent(),
             effects.ReadOwnFreeing: lambda _: storage.own_freeing(),
-            effects.OwnRecordStands: lambda _: storage.own_manager_record_stands(),
+            effects.OwnRecordStands: lambda _: storage.own_record_stands(Kind.CRM),
             effects.WriteState: lambda effect: storage.write_manager(effect.state, effect.freeing),
             effects.WriteIntent: lambda effect: storage.write_intent(effect.intent, effect.freeing),
             effects.WriteFreeing: lambda effect: storage.write_freeing(effect.freeing),
@@ -176,27 +156,6 @@ class ClusterDaemon:
         lease = self._leases.holder(MANAGER_LEASE)
         return effects.LeaseHolder(names.get(lease.host_id, ""), lease.version)
 
-    def _read_records(self) -> effects.StoredRecords:
-        state, damage = self._storage.readable_manager()
-        damaged = [damage] if damage else []
-        configuration_damaged = False
-        try:
-            wanted, slot = self._storage.read_wanted()
-        except FormatError as error:
-            wanted, slot = self._storage.readable_wanted()
-            damaged.append(f"a record is damaged: {error}".rstrip("."))
-            configuration_damaged = True
-        _number, kept = KeptReport(self._configuration.folder, self._configuration.cluster).read()
-        return effects.StoredRecords(
-            state,
-            wanted,
-            slot,
-            tuple(damaged),
-            configuration_damaged,
-            kept,
-            self._storage.lease_versions(),
-        )
-
     def _read_host_lease(self, effect: effects.ReadHostLease) -> effects.HostLease:
         view = self._leases.host(effect.host_id)
         free = view.state is HostState.FREE
@@ -204,7 +163,7 @@ class ClusterDaemon:
 
     def _free_host_lease(self, effect: effects.FreeHostLease) -> None:
         lease = effect.lease
-        with under_way(self._configuration.run_directory):
+        with freeing(self._configuration.run_directory):
             # What is recorded as about to be freed counts for as long as this node's host lease.
             self._leases.renew()
             self._leases.free_host(lease.host_id, lease.generation, lease.timestamp)
@@ -219,10 +178,6 @@ class ClusterDaemon:
     def _listen(self, seconds: float) -> None:
         _hinted, answered = self._network.listen(max(seconds, 0.0))
         self._observer.answered(answered)
-
-    def _wake(self) -> None:
-        """End the loop's wait; called from the threads of the orders."""
-        self._network.hint([self._configuration.me.at(CRM)])
 
     def _on_term(self, *_arguments: object) -> None:
         self._stop = True

@@ -1,9 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Carrying out the manager's orders: fences and switching on, each in a thread of its own.
+"""Carrying out the manager's orders: fencing and powering on, each in its own thread.
 
-A fence device may take a minute, and a node's watchdog that has to act another; the
-manager's rounds go on meanwhile.
+A fence device may take a minute, and a node's watchdog another; the manager's turns go on.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ T = TypeVar("T")
 
 
 class Orders:
-    """Runs fences and switchings-on, and hands back how they ended."""
+    """Runs fences and power-ons, and returns how they ended."""
 
     def __init__(
         self,
@@ -36,7 +35,7 @@ class Orders:
         wake: Callable[[], None],
         tools: FenceTools = TOOLS,
     ) -> None:
-        """Remember where the fence configuration is; it is read anew for each order."""
+        """Prepare for orders; the fence configuration is read again for each."""
         self._configuration = configuration
         self._wake = wake
         self._tools = tools
@@ -45,17 +44,17 @@ class Orders:
         self._fencing: set[str] = set()
 
     def fence(self, node: str) -> None:
-        """Begin to switch a node off and prove it; one at a time for each node."""
+        """Begin to power a node off and prove it; one fence at a time for each node."""
         if node not in self._fencing:
             self._fencing.add(node)
             threading.Thread(target=self._fence, args=(node,), daemon=True).start()
 
     def power_on(self, node: str) -> None:
-        """Begin to switch a node on."""
+        """Begin to power a node on."""
         threading.Thread(target=self._power_on, args=(node,), daemon=True).start()
 
     def fencing(self) -> frozenset[str]:
-        """Return the nodes whose fence is under way, or whose end was not taken yet."""
+        """Return the nodes whose fence is under way, or ended and was not taken yet."""
         return frozenset(self._fencing)
 
     def take_fences(self) -> list[FenceEnd]:
@@ -65,7 +64,7 @@ class Orders:
         return ended
 
     def take_powers(self) -> list[PowerReport]:
-        """Return the switchings-on that ended since the last call."""
+        """Return the power-ons that ended since the last call."""
         return _drain(self._powers)
 
     def _fence(self, node: str) -> None:
@@ -87,10 +86,10 @@ class Orders:
         self._wake()
 
     def _await_proof(self, result: prove.FenceResult) -> tuple[bool, str]:
-        """Return whether *result* is proof, once it is, and the reason for people.
+        """Return whether *result* is proof, and the reason for people.
 
-        What is only assumed is proof after the wait that the operator gave for the node's
-        watchdog; it passes here, in the thread of this one fence.
+        An assumed power-off is proof after the wait that the operator configured for the node's
+        watchdog, which passes here.
         """
         if not result.confirmed or result.confirmed_at is None:
             return False, result.reason
@@ -118,7 +117,7 @@ class Orders:
 
 
 def _drain(waiting: queue.SimpleQueue[T]) -> list[T]:
-    """Return all that is in a queue, without waiting."""
+    """Return all items of a queue, without waiting."""
     ended: list[T] = []
     while True:
         try:

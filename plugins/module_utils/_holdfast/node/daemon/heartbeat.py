@@ -1,39 +1,37 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a node's block on the whiteboard says, as its LRM writes it and as a CRM reads it.
+"""What a daemon publishes: a node's block on the whiteboard, and its CRM's trouble in a file.
 
-What keeps this node's CRM from judging other nodes, left in a file for ``holdfast status``.
-
-``status`` reads the storage only.  If this node uses another storage than the others, that has no
-record which says so: only the CRM heard it on the network.
+The file is for ``holdfast status``, which reads the storage only: if this node uses another
+storage than the others, only the CRM knows, from the network.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from ...storage.whiteboard.block import HostBlock
+from ..run_notes import replace_file
 
 FULL_SCORE = 3400
 """The score of a host without faults (hosted engine, agent/states.py)."""
 
 REPORT = "report"
-"""Under this the health has the number of the LRM's record, so that no reader has to look there."""
-
+"""Key of the health with the number of the LRM's record, so that no reader has to read that."""
 
 TROUBLE = "trouble"
-"""Under this, why the LRM does nothing that it is told: it can write, or read, no record."""
+"""Key of the reason why the LRM follows no command: it can write, or read, no record."""
 
 TOLD = 160
-"""So many characters of it fit into the 512 bytes of a block's fields with all else."""
+"""Characters of the reason that fit into the 512 bytes of a block's fields with all else."""
 
 _UNPLAIN = re.compile(r'[^ -~]|["\\|]')
-"""What takes more than one byte in the health's JSON, or ends a field."""
+"""Characters that take more than one byte in the health's JSON, or end a field."""
 
 
 def heartbeat(
@@ -49,7 +47,7 @@ def heartbeat(
     """Return the block of a node at *at*, in seconds of its own monotonic clock.
 
     *running* services run there; *report* is the number of its LRM's record, 0 if it has none;
-    *trouble* is why it does nothing that it is told.
+    *trouble* is why its LRM follows no command.
     """
     health = {
         "vm": "up" if running else "down",
@@ -69,25 +67,25 @@ def heartbeat(
 
 
 def report_number(block: HostBlock | None) -> int:
-    """Return the number of the LRM's record of which a block speaks, 0 if of none."""
+    """Return the number of the LRM's record that a block names, 0 if none."""
     number = block.health.get(REPORT) if block is not None and block.health is not None else 0
     return number if isinstance(number, int) else 0
 
 
 def trouble_told(block: HostBlock | None) -> str:
-    """Return why a node says that its LRM can do nothing, or nothing."""
+    """Return why a node's LRM follows no command, by its block; "" if it does."""
     told = block.health.get(TROUBLE, "") if block is not None and block.health is not None else ""
     return told if isinstance(told, str) else ""
 
 
 EVERY = 2.0
-"""Seconds after which the CRM writes the file again while the trouble goes on."""
+"""Seconds after which the CRM writes the file again while the trouble lasts."""
 
 COUNTS = 10.0
-"""Seconds for which the file counts: a CRM that was killed does not remove it."""
+"""Seconds for which the file is valid: a CRM that was killed does not remove it."""
 
 LONGEST = 1000
-"""So many characters of it are shown."""
+"""Characters of the trouble that are shown."""
 
 
 class PublishedTrouble:
@@ -106,27 +104,23 @@ class PublishedTrouble:
         if text == self._text and (not text or now < self._next):
             return
         self._text, self._next = text, now + EVERY
-        new = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-        try:
-            if not text:
+        # It is for people only: the CRM goes on without it.
+        with suppress(OSError):
+            if text:
+                replace_file(self._path, json.dumps({"at": now, "text": text}))
+            else:
                 self._path.unlink()
-                return
-            new.write_text(json.dumps({"at": now, "text": text}), encoding="utf-8")
-            new.replace(self._path)
-        except OSError:
-            # It is for people only: the CRM goes on without it.
-            return
 
 
 def trouble_path(run_directory: Path) -> Path:
-    """Return where the CRM leaves its trouble."""
+    """Return the path of the file."""
     return run_directory / "trouble-crm.json"
 
 
 def read_trouble(run_directory: Path, now: float | None = None) -> str:
     """Return what keeps this node's CRM from judging others; empty if nothing is known to.
 
-    *now* is monotonic seconds: what was written later than that was written before a reboot.
+    *now* is monotonic seconds: a later time in the file is of before a reboot.
     """
     now = time.monotonic() if now is None else now
     try:

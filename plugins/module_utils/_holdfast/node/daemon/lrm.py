@@ -17,19 +17,18 @@ from ...cluster.lrm.cycle import Lrm, LrmSettings
 from ...cluster.model.effects import Clocks
 from ...errors import FormatError, StorageError
 from ...storage.lockspace.host_timing import LeaseTiming
+from ...storage.records import Kind
 from ..cluster_storage import ClusterStorage
-from ..configuration import CRM, LRM, SANLOCK, NodeConfiguration, make_private, node_room
-from ..log import Repeating, log, name_daemon
-from .agent_work import AgentWork
+from ..configuration import CRM, LRM, SANLOCK, NodeConfiguration, make_private
+from ..log import Repeating, log
+from .agent_work import AgentWork, Workers, end_leftover_agents
 from .heartbeat import heartbeat
 from .host_lease import HostLeaseKeeper
-from .leftovers import end_leftover_agents
-from .network import Network, answering_network
-from .own_membership import OwnMembership
-from .performing import clocks_and_journal, play, read_clocks
+from .network import Network
+from .performing import ROUND, Daemon, clocks_and_journal, play, read_clocks
 from .record_guard import KeptReport
-from .shutdown import why_ending
 from .supervision import Notifier, Supervision
+from .system import node_room, virtual_machine, why_ending
 from .telemetry import (
     HEARTBEAT_WRITE,
     JOB,
@@ -37,14 +36,7 @@ from .telemetry import (
     LEASE_LOOK,
     LEASE_RENEWED_AT,
     WORKERS_BUSY,
-    Telemetry,
-    telemetry_path,
 )
-from .virtual import virtual_machine
-from .workers import Workers
-
-ROUND = 0.5
-"""Seconds between the beginnings of two turns."""
 
 START_WAIT = 45.0
 """Seconds for which an LRM waits for the storage at its start, a look each second: less than
@@ -79,7 +71,7 @@ def storage_with_own_record(
             return storage
 
 
-class LocalDaemon:
+class LocalDaemon(Daemon):
     """The LRM of one node, as a process."""
 
     def __init__(
@@ -96,13 +88,11 @@ class LocalDaemon:
 
         What is not given is made here, as the node needs it.
         """
-        name_daemon("lrm", configuration.node)
-        self._configuration = configuration
-        self._clocks = clocks
-        notifier = Notifier()
-        self._supervision = supervision or Supervision(configuration, notifier, self._clock)
-        self._network = network or answering_network(configuration, LRM, notifier)
-        # Listened for first: the node is answered for while the storage is waited for.
+        # First: it takes the open file that the last LRM left.
+        notifier, clock = Notifier(), lambda: clocks().mono
+        self._supervision = supervision or Supervision(configuration, notifier, clock)
+        super().__init__("lrm", LRM, configuration, notifier, network, clocks)
+        # The node answers while its LRM waits for the storage.
         self._storage = storage or storage_with_own_record(configuration, self._clock)
         if not configuration.is_machine:
             make_private(configuration.run_directory)
@@ -110,9 +100,6 @@ class LocalDaemon:
         if leftovers:
             log(f"ended {leftovers} agents of the LRM before this one")
         self._kept = KeptReport(configuration.folder, configuration.cluster)
-        self._membership = OwnMembership(configuration)
-        path = telemetry_path(configuration.run_directory, "lrm")
-        self._telemetry = Telemetry(path, self._clock)
         self._host_lease = HostLeaseKeeper(configuration, self._storage, self._clock)
         self._workers = workers or Workers(
             AgentWork(
@@ -175,7 +162,7 @@ class LocalDaemon:
                 storage.next_report_number(), effect.report
             ),
             effects.WriteReport: lambda effect: storage.write_report(effect.report),
-            effects.OwnReportStands: lambda _: storage.own_report_stands(),
+            effects.OwnReportStands: lambda _: storage.own_record_stands(Kind.LRM),
             effects.WriteHeartbeat: self._write_heartbeat,
             effects.WakeManager: self._wake_manager,
             effects.TakeJobs: lambda _: self._take_jobs(),
@@ -228,13 +215,6 @@ class LocalDaemon:
     def _ran_here(self, service_id: str) -> bool:
         """Return whether a service was seen to run here, and not to end; asked by the workers."""
         return cycle.ran_here(self._lrm, service_id)
-
-    def _clock(self) -> float:
-        return self._clocks().mono
-
-    def _wake(self) -> None:
-        """End the loop's wait; called from the workers."""
-        self._network.hint([self._configuration.me.at(LRM)])
 
     def _on_term(self, *_arguments: object) -> None:
         self._terms += 1

@@ -2,22 +2,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Questions and hints between nodes, over UDP.
 
-Two messages only: "are you there?", which every process of a node answers (a daemon by a
-thread, see ``answering``), and "look at the storage now", which saves the receiver its wait
-for the next round.
-Neither carries a decision: everything that is decided on stands on the storage,
-so a lost, late, forged or repeated datagram costs time at most.
+There are two messages: "are you there?", which every process of a node answers, and "look at the
+storage now", which saves the receiver its wait for the next turn.  Neither carries a decision, so
+a lost, late, forged or repeated datagram only costs time.  An LRM's answer names the heartbeat
+that it wrote last, which shows a node on another storage (``cluster/crm/lease_proof.py``).
 
-The answer of an LRM names the heartbeat that it wrote last, so that a node which uses another
-storage than the one that asks is found out (``cluster/crm/lease_proof.py``).
-
-Answering for a node that lives, while its daemons wait for the storage.
-
-A daemon reads and writes shared storage, and that may hang: for seconds when a path fails
-over, for good when it is gone.  Its node lives on meanwhile.  If it did not say so, it would be
-fenced after ``suspect_after``, though its host lease is good for much longer.  And a new
-daemon is of no use then: it would wait as this one does, and answer nothing until it is there.
-So systemd hears meanwhile that this one lives, for as long as ``patience`` says.
+A daemon's thread answers, as the shared storage may hang: for seconds when a path fails over, for
+good when it is gone.  Without an answer the node would be fenced after ``suspect_after``, though
+its host lease is good for much longer.  A new daemon would hang too, so the thread also tells
+systemd that this one lives, for as long as ``patience`` says.
 """
 
 from __future__ import annotations
@@ -47,7 +40,7 @@ _MAX_BEAT = 2**63 - 1
 
 
 def own_network(configuration: NodeConfiguration, place: int) -> Network:
-    """Listen where this node's ``MACHINE``, ``LRM`` or ``CRM`` does; see ``Network``."""
+    """Return a socket on the port of this node's ``MACHINE``, ``LRM`` or ``CRM``."""
     return Network(configuration.cluster, configuration.node, *configuration.me.at(place))
 
 
@@ -87,11 +80,11 @@ class Network:
             self._send(ASK, (member.address, port))
 
     def wrote(self, beat: int) -> None:
-        """Name in answers, for a while, that this node's heartbeat *beat* was written just now."""
+        """Name in answers, for a while, the heartbeat *beat* that this node wrote just now."""
         self._wrote = (beat, time.monotonic())
 
     def take_beats(self) -> dict[str, int]:
-        """Return the heartbeats that answers named since the last time, by node.
+        """Return the heartbeats that answers named since the last call, by node.
 
         Only nodes that were asked count, so that strangers fill no memory.
         """
@@ -100,15 +93,14 @@ class Network:
         return beats
 
     def hint(self, targets: Iterable[tuple[str, int]]) -> None:
-        """Tell others that there is something new on the storage."""
+        """Hint at something new on the storage."""
         for target in targets:
             self._send(LOOK, target)
 
     def listen(self, seconds: float) -> tuple[bool, set[str]]:
-        """Wait up to *seconds*; answer questions meanwhile.
+        """Wait up to *seconds* for a hint, and answer questions meanwhile.
 
-        Returns as soon as a hint came, or when the time is over, whatever else still
-        comes in: whether there was a hint, and the nodes that answered.
+        Returns whether there was a hint, and the nodes that answered.
         """
         hinted, answered = False, set[str]()
         deadline = time.monotonic() + seconds
@@ -124,7 +116,10 @@ class Network:
         return hinted, answered
 
     def drain(self) -> tuple[bool, set[str]]:
-        """Read all that has come without waiting, and answer what asks for it."""
+        """Read all that has come, without waiting, and answer questions.
+
+        Returns what ``listen`` does.
+        """
         hinted, answered = False, set[str]()
         for _datagram in range(1000):
             try:
@@ -182,13 +177,13 @@ def _beat(value: object) -> int | None:
 
 
 TURN = 2.0
-"""Seconds between two words to systemd."""
+"""Seconds between two messages to systemd."""
 
 SILENCE = 10.0
-"""Seconds without a word after which systemd ends a daemon (WatchdogSec of the units)."""
+"""Seconds without a message after which systemd ends a daemon (WatchdogSec of the units)."""
 
 START = 10.0
-"""Seconds that an LRM has, once it is started anew, before its node is reset or fenced for it."""
+"""Seconds that a restarted LRM has before its node is reset or fenced for want of one."""
 
 LATER = 5.0
 """Seconds for which the CRM waits longer, so that one of both answers when they are ended."""
@@ -197,7 +192,7 @@ LATER = 5.0
 def answering_network(
     configuration: NodeConfiguration, place: int, notifier: Notifier
 ) -> AnsweringNetwork:
-    """Listen where this node's ``LRM`` or ``CRM`` does; *notifier* is the daemon's own."""
+    """Return the answering socket of this node's ``LRM`` or ``CRM``, which uses *notifier*."""
     seconds = patience(configuration, place) - SILENCE
     return AnsweringNetwork(
         configuration.cluster,
@@ -208,10 +203,10 @@ def answering_network(
 
 
 def patience(configuration: NodeConfiguration, place: int) -> float:
-    """Return for how many seconds a daemon may wait in the storage before it is ended.
+    """Return for how many seconds a daemon may hang in the storage before systemd ends it.
 
-    Until its node's host lease fails, as it is over then; but an LRM that waits in vain, while
-    the lease is renewed, is started anew before its node is reset or fenced for want of one.
+    That is until its node's host lease fails.  But an LRM that hangs while the lease is renewed is
+    restarted before its node is reset or fenced for want of one.
     """
     lease = LeaseTiming(configuration.sanlock.io_timeout).fail_seconds
     lrm = min(lease, configuration.timing.daemon_grace - START)
@@ -219,10 +214,9 @@ def patience(configuration: NodeConfiguration, place: int) -> float:
 
 
 class AnsweringNetwork(Network):
-    """A daemon's socket, whose questions a thread answers that never touches the storage.
+    """A daemon's socket with a thread that answers questions and never touches the storage.
 
-    What else comes in is kept until the daemon listens.  A process that is stopped, or whose
-    node is, answers nothing.
+    Hints and answers are kept until the daemon listens.  A stopped process answers nothing.
     """
 
     def __init__(
@@ -242,7 +236,7 @@ class AnsweringNetwork(Network):
         self._lock = threading.Lock()
         self._hinted = False
         self._answered = set[str]()
-        # The daemon waits on its end; that it is closed ends the thread.
+        # The daemon waits on its end; closing that ends the thread.
         self._news, self._told = socket.socketpair()
         for end in (self._news, self._told):
             end.setblocking(False)
@@ -250,11 +244,11 @@ class AnsweringNetwork(Network):
         self._thread.start()
 
     def fileno(self) -> int:
-        """Return the descriptor on which something has come that the daemon is to know."""
+        """Return the descriptor that is readable when there is news for the daemon."""
         return self._news.fileno()
 
     def drain(self) -> tuple[bool, set[str]]:
-        """Return what came in since the last time: whether a hint, and who answered."""
+        """Return whether a hint came since the last call, and the nodes that answered."""
         with self._lock:
             _empty(self._news)
             found = self._hinted, self._answered
@@ -262,14 +256,14 @@ class AnsweringNetwork(Network):
         return found
 
     def close(self) -> None:
-        """Answer no more, and give the port back."""
+        """Stop answering, and give the port back."""
         self._news.close()
         self._thread.join()
         self._told.close()
         super().close()
 
     def _attend(self) -> None:
-        """Answer whatever is asked, and keep the rest, until the daemon's end is closed."""
+        """Answer questions, and keep the rest, until the daemon's end is closed."""
         due = 0.0
         while True:
             ready, _writable, _failed = select.select([self._socket, self._told], [], [], TURN)
@@ -289,12 +283,12 @@ class AnsweringNetwork(Network):
             try:
                 self._told.send(b".")
             except OSError:
-                # So much news lies there already that one more wakes nobody, or nobody is left.
+                # The socket is full of news already, or the daemon's end is closed.
                 return
 
 
 def _empty(news: socket.socket) -> None:
-    """Read what lies on a socket, as it is news only as long as nobody has looked."""
+    """Read all that is on a socket."""
     try:
         while news.recv(4096):
             pass

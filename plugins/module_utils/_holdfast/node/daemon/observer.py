@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Reads what a CRM observes of all nodes: the whiteboard, reports, host leases, answers.
 
-What it amounts to is in ``cluster/crm/observing.py``.
+``cluster/crm/observing.py`` judges it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .record_guard import report_older_than_told
 
 
 class Observer:
-    """Looks at all nodes again and again: reads, asks, and lets ``Watch`` judge."""
+    """Reads and asks all nodes each turn, and lets ``Watch`` judge."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Observer:
         network: Network,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Begin to observe: a node's silence counts from the first look at the earliest."""
+        """Begin to observe: a node's silence counts from now at the earliest."""
         self._configuration = configuration
         self._storage = storage
         self._network = network
@@ -122,8 +122,8 @@ class Observer:
         if self._watch.ask(name, now):
             self._network.ask(self._configuration.members[name])
             lease = self._host_lease(host_id)
-            # A node that does not write its block may have written its record all the same, and
-            # what it wrote before its host lease ran out is to be in it: so it is read after it.
+            # A node that does not write its block may have written its record all the same.  It is
+            # read after the host lease, so that it has all that was written under that.
             number = 0
         report, lost = self._report(host_id, number, block)
         look = NodeLook(

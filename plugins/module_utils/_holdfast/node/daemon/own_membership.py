@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""This node's own membership: the members in its configuration, and their fence settings.
+"""This node's own membership, and host ids on the whiteboard that no configured member has.
 
-The members are those that the daemon was started with.  The fence settings are read for each
-fence, so that they are those of the file as it is now.
+The membership is the members that the daemon was started with, and their fence settings, which
+are read again when their file changes.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from ...storage.whiteboard.board import Board
 from ..configuration import NodeConfiguration
 
 UNREADABLE = "unreadable"
-"""The digest of fence settings that cannot be read: a node that has them fences nobody."""
+"""The digest of fence settings that cannot be read: such a node fences no other."""
 
 _WHERE = frozenset(
     ("ip", "ipaddr", "ipport", "plug", "port", "folder", "devices", "systems_uri", "systems-uri")
 )
 """Parameters of fence agents whose text is part of the digest: they say where the device is.
 
-Of all others only numbers are, as a text may hold a secret under a name that nobody knows."""
+Of all others only numbers are, as a text may be a secret under an unknown name."""
 
 
 class OwnMembership:
     """The membership that a daemon runs with; the fence settings are watched."""
 
     def __init__(self, configuration: NodeConfiguration) -> None:
-        """Compute it from the loaded configuration at the first question."""
+        """Take the members from the loaded configuration."""
         self._path = configuration.fence_configuration
         self._members = places(configuration)
         self._known: tuple[int, int, int] | None = None
@@ -69,10 +69,9 @@ def places(configuration: NodeConfiguration) -> dict[str, Place]:
 
 
 def fence_digest(path: Path, members: Mapping[str, Place]) -> str:
-    """Return the digest of the *members'* fence settings in the file *path*.
+    """Return the digest of the *members'* fence settings in the file *path*, "" without the file.
 
-    It is empty where the file does not exist.  It is published on the shared storage, so no
-    secret is part of it, and no text that might be one.
+    It is published on the shared storage, so it covers no secret and no text that might be one.
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -133,7 +132,7 @@ def _list(value: object) -> list[Any]:
 
 
 def _file_version(path: Path) -> tuple[int, int, int] | None:
-    """Return what changes when a file is written or replaced; None where it is not there."""
+    """Return values that change when a file is written or replaced; None without the file."""
     try:
         found = path.stat()
     except OSError:

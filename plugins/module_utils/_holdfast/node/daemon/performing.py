@@ -1,6 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Playing a cycle on a node: each effect is performed at once."""
+"""What both daemons of a node share: playing a cycle, clocks, journal, telemetry, own port.
+
+Each effect of a cycle is performed at once.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,20 @@ from typing import Any, TypeVar
 
 from ...cluster.model.effects import Clocks, Cycle, ForgetRepeated, Log, ReadClocks
 from ...errors import HoldfastError
-from ..log import Repeating, log
+from ..configuration import NodeConfiguration
+from ..log import Repeating, log, name_daemon
+from .network import Network, answering_network
+from .own_membership import OwnMembership
+from .supervision import Notifier
+from .telemetry import Telemetry, telemetry_path
 
 T = TypeVar("T")
 
 Performers = Mapping[type, Callable[[Any], Any]]
 """What performs an effect, by the effect's type; its result or error goes back to the cycle."""
+
+ROUND = 0.5
+"""Seconds between the beginnings of two turns."""
 
 
 def play(cycle: Cycle[T], performers: Performers) -> T:
@@ -41,6 +52,36 @@ def read_clocks() -> Clocks:
     """Return all clocks of this node."""
     boottime = time.clock_gettime(time.CLOCK_BOOTTIME)
     return Clocks(time.monotonic(), time.time(), boottime)
+
+
+class Daemon:
+    """A daemon of one node, ``lrm`` or ``crm``, that listens on its own port."""
+
+    def __init__(
+        self,
+        name: str,
+        place: int,
+        configuration: NodeConfiguration,
+        notifier: Notifier,
+        network: Network | None,
+        clocks: Callable[[], Clocks],
+    ) -> None:
+        """Listen on the port of *place*, if no *network* is given."""
+        name_daemon(name, configuration.node)
+        self._configuration = configuration
+        self._clocks = clocks
+        self._notifier = notifier
+        self._network = network or answering_network(configuration, place, notifier)
+        self._port = configuration.me.at(place)
+        self._membership = OwnMembership(configuration)
+        self._telemetry = Telemetry(telemetry_path(configuration.run_directory, name), self._clock)
+
+    def _clock(self) -> float:
+        return self._clocks().mono
+
+    def _wake(self) -> None:
+        """End the wait between two turns; called from other threads."""
+        self._network.hint([self._port])
 
 
 def clocks_and_journal(

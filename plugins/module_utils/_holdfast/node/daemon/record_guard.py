@@ -1,15 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a CRM reads before it manages: the newest records, and whether they went back in time.
+"""Whether records on the shared storage went back in time, and a node's own copy of its report.
 
-The rules are those of ``cluster/model/versions.py``; here the floors are gathered.
-
-The copy of a node's last report on its own local disk.
-
-The shared storage can go back in time; what a node has acted on must not be forgotten with it.
-So an LRM keeps each report here too, before it acts on it, and the next LRM takes the newer of
-both.  The file is for root only.  It survives the end of a daemon; a power cut may take the last
-seconds of it, as it is not synced: then the node runs nothing any more.
+The rules are those of ``cluster/model/versions.py``; here the newest records and the floors are
+read.  What a node has acted on must not be forgotten with the storage.  So an LRM keeps each
+report on its local disk too, before it acts on it, and the next LRM takes the newer of both.  The
+file is for root only.  It is not synced, so a power cut may take its last seconds: then the node
+runs nothing any more.
 """
 
 from __future__ import annotations
@@ -21,9 +18,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from ...cluster.crm.effects import StoredRecords
 from ...cluster.crm.repair_plan import Records, compare
 from ...cluster.model.report import Report, Sight, report_document, report_from_document
-from ...cluster.model.versions import Floor, floor_of_report
+from ...cluster.model.versions import floor_of_report
 from ...errors import MALFORMED, FormatError, StorageError
 from ...storage.whiteboard.block import HostBlock
 from ..cluster_storage import ClusterStorage
@@ -87,33 +85,38 @@ def read_records(
 ) -> Records:
     """Read the newest records and compare them with all floors; *reports* were read before.
 
+    A floor is what a node has acted on by its report, and this node by its local disk as well.
     Raises ``StorageError`` when the storage cannot be read at all.
     """
+    stored = read_stored(configuration, storage)
+    floors = [floor_of_report(report, name) for name, report in sorted(reports.items())]
+    if stored.kept is not None:
+        floors.append(floor_of_report(stored.kept, configuration.node, kept=True))
+    return compare(
+        stored.state,
+        stored.wanted,
+        stored.slot,
+        floors,
+        stored.leases,
+        stored.damaged,
+        configuration_older=stored.configuration_damaged,
+    )
+
+
+def read_stored(configuration: NodeConfiguration, storage: ClusterStorage) -> StoredRecords:
+    """Return the newest records that can be read, and why a newer one may be damaged."""
     state, damage = storage.readable_manager()
     damaged = [damage] if damage else []
-    older_configuration = False
+    configuration_damaged = False
     try:
         wanted, slot = storage.read_wanted()
     except FormatError as error:
         wanted, slot = storage.readable_wanted()
         damaged.append(f"a record is damaged: {error}".rstrip("."))
-        older_configuration = True
-    floors = known_floors(configuration, reports)
-    leases = storage.lease_versions()
-    return compare(
-        state, wanted, slot, floors, leases, damaged, configuration_older=older_configuration
-    )
-
-
-def known_floors(
-    configuration: NodeConfiguration, reports: Mapping[str, Report | Sight]
-) -> list[Floor]:
-    """Return what each node has acted on by its report, and this node by its local disk as well."""
-    floors = [floor_of_report(report, name) for name, report in sorted(reports.items())]
+        configuration_damaged = True
     _number, kept = KeptReport(configuration.folder, configuration.cluster).read()
-    if kept is not None:
-        floors.append(floor_of_report(kept, configuration.node, kept=True))
-    return floors
+    leases = storage.lease_versions()
+    return StoredRecords(state, wanted, slot, tuple(damaged), configuration_damaged, kept, leases)
 
 
 def report_older_than_told(storage: ClusterStorage, host_id: int, block: HostBlock | None) -> str:

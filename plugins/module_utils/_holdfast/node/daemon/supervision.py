@@ -1,49 +1,54 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who sees to it that an LRM does its work: systemd starts it anew, the watchdog resets its node.
+"""Supervision of the daemons: systemd restarts one that hangs, the watchdog resets the node.
 
-systemd hears in each round that the LRM goes round, kills one that does not (after how long:
-``answering``), and starts another at once; the services notice nothing.  That does not help
-where the next one hangs, too, or none can be started.  So while services run, the node is bound
-to its LRM by wdmd (``lease/watchdog_bond.py``): without a round for ``daemon_grace`` seconds
-its watchdog is petted no more, and resets it after its own time: at about when it is fenced
-where there is a fence device, with a watchdog of 60 s up to a minute later.  The bond outlives
-a daemon's end.
+The supervisor is systemd (``Type=notify``, ``WatchdogSec=``; sd_notify(3)), in an embedded cluster
+the machine process.  It hears of each turn, kills a daemon without one (after ``network.patience``
+seconds), and starts another; the services notice nothing.
 
-Telling the supervisor that a daemon is ready and alive (sd_notify(3) of systemd).
+That does not help where the next LRM hangs too, or none can be started.  So while services run,
+the node is bound to its LRM by wdmd: after ``daemon_grace`` seconds without a turn the watchdog is
+no longer petted, and resets the node after its own time.  That is about when a fence device would
+fence it, with a watchdog of 60 s up to a minute later.
 
-On a real node the supervisor is systemd (``Type=notify``, ``WatchdogSec=``), in an
-embedded cluster the machine process; the protocol is the same.
+sanlock has wdmd pet the watchdog while it renews the host lease, whether or not the LRM works.  So
+the LRM is a client of wdmd too: it says again and again until when the machine may go on without
+it (wdmd(8), ``wdmd_test_live`` of libwdmd).  wdmd remembers a client that went away while it was
+bound, and has the machine reset in time.  So the connection outlives the process: systemd's file
+descriptor store keeps it for the next LRM.
 """
 
 from __future__ import annotations
 
 import array
+import ctypes
 import math
 import os
 import socket
+import struct
 import time
 from collections.abc import Callable
+from contextlib import closing
+from typing import Any, Protocol
 
 from ...errors import LeaseError
-from ...lease.watchdog_bond import WatchdogBond
 from ..configuration import SHORTEST_BOND, NodeConfiguration
 from ..log import Repeating
 
 TRIED = 12.0
-"""Seconds for which a daemon that is rolled out is watched; see the handlers of the role node."""
+"""Seconds for which a rollout watches a new daemon; see the handlers of the role node."""
 
 FIRST_HANDED_ON = 3
 """The first descriptor that systemd hands to a daemon (sd_listen_fds(3))."""
 
 
 class Notifier:
-    """Sends to the socket that the supervisor named; without one it says nothing."""
+    """Sends to the socket that the supervisor named; without one it sends nothing."""
 
     def __init__(
         self, address: str | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Use *address*, or what stands in ``NOTIFY_SOCKET``; a leading @ is an abstract name."""
+        """Use *address*, or that in ``NOTIFY_SOCKET``; a leading @ is an abstract name."""
         self._clock = clock
         self._first_round = math.inf
         self._went_round = -math.inf
@@ -53,20 +58,20 @@ class Notifier:
         self._socket.setblocking(False)
 
     def ready(self) -> None:
-        """Say that the daemon does its work now."""
+        """Report that the daemon is ready."""
         self._send("READY=1")
 
     def alive(self) -> None:
-        """Say that the daemon's loop goes round."""
+        """Report a turn of the daemon."""
         self._went_round = self._clock()
         self._first_round = min(self._first_round, self._went_round)
         self._send("WATCHDOG=1")
 
     def waits(self, patience: float) -> None:
-        """Say, from any thread, that a loop lives which has not gone round for a while.
+        """Report, from any thread, a daemon that waits in its turn as alive.
 
-        Nothing is said any more after *patience* seconds without a round, nor before it has gone
-        round for ``TRIED`` seconds: with a version that is broken it may never do so.
+        Not after *patience* seconds without a turn, nor before it had turns for ``TRIED`` seconds:
+        a broken version may never have one.
         """
         tried = self._went_round - self._first_round >= TRIED
         if tried and self._clock() - self._went_round < patience:
@@ -74,13 +79,13 @@ class Notifier:
 
     @property
     def listens(self) -> bool:
-        """Whether there is a supervisor at all."""
+        """Return whether there is a supervisor at all."""
         return bool(self._address)
 
     def keep(self, name: str, descriptor: int) -> None:
-        """Have the supervisor keep an open file for the next start, in place of one so named.
+        """Have the supervisor keep an open file as *name* for the next start, which asks ``kept``.
 
-        See FDSTORE in sd_notify(3); ``kept`` finds it.
+        It replaces one of that name (FDSTORE in sd_notify(3)).
         """
         self._send(f"FDSTOREREMOVE=1\nFDNAME={name}")
         self._send(f"FDSTORE=1\nFDNAME={name}", descriptor)
@@ -98,10 +103,9 @@ class Notifier:
 
 
 def kept(name: str) -> int | None:
-    """Return the open file that a predecessor had kept under *name*, if there is one.
+    """Return the open file that a predecessor kept as *name*, if any, not inherited by children.
 
-    It is for this process alone and not for its children.  All that was kept under any
-    name is to be asked for at the start, before other files are opened.
+    To be called at the start, before other files are opened.
     """
     if os.environ.get("LISTEN_PID") != str(os.getpid()):
         return None
@@ -115,12 +119,115 @@ def kept(name: str) -> int | None:
     return found
 
 
+LIBRARY = "libwdmd.so.1"
+CLIENT = b"holdfast-lrm"
+SEND_DEADLINE = 1.0
+"""Seconds for a message to wdmd, which answers nothing."""
+
+
+class Wdmd(Protocol):
+    """The functions of libwdmd; each returns a negative error number when it fails."""
+
+    def wdmd_connect(self) -> int:
+        """Return a connection to the daemon."""
+
+    def wdmd_register(self, connection: int, name: bytes) -> int:
+        """Name this client."""
+
+    def wdmd_test_live(self, connection: int, renewed: int, expires: int) -> int:
+        """Say until when all is well, in monotonic seconds; 0 for ever."""
+
+
+def load_wdmd() -> Wdmd:
+    """Return libwdmd, which sanlock brings along; raises ``LeaseError`` where it is not."""
+    try:
+        library: Any = ctypes.CDLL(LIBRARY, use_errno=True)
+    except OSError as error:
+        raise LeaseError(f"{LIBRARY} cannot be used ({error}); install sanlock.") from error
+    library.wdmd_register.argtypes = [ctypes.c_int, ctypes.c_char_p]
+    library.wdmd_test_live.argtypes = [ctypes.c_int, ctypes.c_uint64, ctypes.c_uint64]
+    return library  # type: ignore[no-any-return]
+
+
+class WatchdogBond:
+    """The bond of one process, which has to call ``hold`` again within *seconds*."""
+
+    def __init__(
+        self,
+        seconds: float,
+        *,
+        connection: int | None = None,
+        keep: Callable[[int], None] = lambda connection: None,
+        clock: Callable[[], float] = time.monotonic,
+        load: Callable[[], Wdmd] = load_wdmd,
+    ) -> None:
+        """Go on with a predecessor's *connection*, or have a new one given to *keep*.
+
+        *clock* is CLOCK_MONOTONIC, as wdmd's.
+        """
+        self.seconds = seconds
+        self._connection = connection
+        self._keep = keep
+        self._clock = clock
+        self._load = load
+        self._library: Wdmd | None = None
+        self.held = connection is not None
+        if connection is not None:
+            _limit_waiting(connection)
+
+    def hold(self) -> None:
+        """Have the machine reset unless this is called again in time.
+
+        Raises ``LeaseError`` when wdmd does not take the message; the last bond still counts.
+        """
+        now = int(self._clock())
+        self._tell(now, now + int(self.seconds))
+        self.held = True
+
+    def let_go(self) -> None:
+        """End the bond; raises ``LeaseError`` when wdmd does not take the message."""
+        if self.held:
+            self._tell(0, 0)
+            self.held = False
+
+    def _tell(self, renewed: int, expires: int) -> None:
+        library = self._library = self._library or self._load()
+        if self._connection is None:
+            self._connection = self._connect(library)
+        code = library.wdmd_test_live(self._connection, renewed, expires)
+        if code < 0:
+            lost, self._connection = self._connection, None
+            os.close(lost)
+            raise LeaseError(f"wdmd does not take what it is told: {os.strerror(-code)}.")
+
+    def _connect(self, library: Wdmd) -> int:
+        connection = library.wdmd_connect()
+        if connection < 0:
+            raise LeaseError(f"wdmd does not answer: {os.strerror(-connection)}; start wdmd.")
+        # Children would inherit the library's descriptor.
+        os.set_inheritable(connection, False)
+        _limit_waiting(connection)
+        code = library.wdmd_register(connection, CLIENT)
+        if code < 0:
+            os.close(connection)
+            raise LeaseError(f"wdmd does not take this client: {os.strerror(-code)}.")
+        self._keep(connection)
+        return connection
+
+
+def _limit_waiting(connection: int) -> None:
+    """Limit how long a message to a wdmd that hangs blocks."""
+    seconds = struct.pack("ll", int(SEND_DEADLINE), 0)
+    with closing(socket.socket(fileno=os.dup(connection))) as view:
+        view.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, seconds)
+
+
 NAME = "watchdog"
-"""Under which the connection to wdmd is kept by systemd."""
+"""Name of the connection to wdmd that systemd keeps."""
 
 
 class Supervision:
-    """How one LRM is looked after; for its one thread."""
+    """Supervision of one LRM; for its one thread."""
 
     def __init__(
         self,
@@ -129,20 +236,19 @@ class Supervision:
         clock: Callable[[], float] = time.monotonic,
         bond: WatchdogBond | None = None,
     ) -> None:
-        """Find out what there is: a supervisor, and a watchdog that this node may be bound to."""
+        """Find the watchdog, if this node is to be bound to one."""
         self._notifier = notifier
         self._bond = bond or _bond_of(configuration, notifier, clock)
         self._repeating = Repeating(clock)
 
     def ready(self) -> None:
-        """Say that the LRM does its work now."""
+        """Report that the LRM is ready."""
         self._notifier.ready()
 
     def alive(self, bound: bool) -> None:
-        """Say that the LRM goes round; *bound* while services run that it has to look after.
+        """Report a turn of the LRM, *bound* to it while it manages running services.
 
-        A watchdog daemon that cannot be told keeps nothing from being done: it is sanlock
-        that keeps a node without host lease from running on.
+        A watchdog daemon that fails stops nothing: sanlock resets a node without host lease.
         """
         self._notifier.alive()
         if self._bond is None:
@@ -160,11 +266,11 @@ class Supervision:
 def _bond_of(
     configuration: NodeConfiguration, notifier: Notifier, clock: Callable[[], float]
 ) -> WatchdogBond | None:
-    """Return the bond of this node, None where it has no watchdog, or nobody to keep the bond."""
+    """Return the bond of this node, None without a watchdog or a supervisor that keeps the bond."""
     if configuration.is_machine or not configuration.sanlock.watchdog_timeout:
         return None
     if not notifier.listens:
-        # The end of this process alone would then have the node reset.
+        # The end of this process alone would reset the node.
         return None
     return WatchdogBond(
         max(configuration.timing.daemon_grace, SHORTEST_BOND),

@@ -1,22 +1,23 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a daemon measures of itself, left in a small file from which metrics are made.
+"""A daemon's measurements of itself, in a small file from which metrics are made.
 
-Nothing is decided on it and nothing waits for it: a measurement that cannot be left is
-dropped, and the daemon goes on.  The file lies in the node's run directory, in memory on a
-real node, and is replaced as a whole; it is not synced, as nobody needs it after the node
-was off.  Times in it are of the machine's monotonic clock, which all its processes share.
+No decision depends on them: a measurement that cannot be written is dropped.  The file is in the
+node's run directory and is replaced as a whole, without a sync.  Times in it are of the machine's
+monotonic clock, which all its processes share.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from ..run_notes import replace_file
 
 EVERY = 5.0
 """Seconds between two writes: often enough for metrics, which are taken four times a minute."""
@@ -39,7 +40,7 @@ Labels = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Span:
-    """How often something was timed since the daemon started, seconds in all and of the last."""
+    """Number of timings since the daemon started, their seconds in total and of the last."""
 
     count: int = 0
     total: float = 0.0
@@ -48,7 +49,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Measured:
-    """A daemon's measurements; *kept_at* is when it left them, in monotonic seconds."""
+    """A daemon's measurements; *kept_at* is when it wrote them, in monotonic seconds."""
 
     kept_at: float
     values: Mapping[tuple[str, Labels], float]
@@ -59,7 +60,7 @@ class Telemetry:
     """A daemon's measurements since it started; not for several threads."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
-        """Leave the measurements at *path* from now on."""
+        """Write the measurements to *path* from now on."""
         self._path = path
         self._clock = clock
         self._next = clock()
@@ -67,7 +68,7 @@ class Telemetry:
         self._spans: dict[tuple[str, Labels], Span] = {}
 
     def set(self, name: str, value: float, **labels: str) -> None:
-        """Say how large something is now."""
+        """Record a present value."""
         self._values[(name, _labels(labels))] = value
 
     def count(self, name: str, **labels: str) -> None:
@@ -76,13 +77,13 @@ class Telemetry:
         self._values[key] = self._values.get(key, 0.0) + 1.0
 
     def timed(self, name: str, seconds: float, **labels: str) -> None:
-        """Take down how long something took."""
+        """Record how long something took."""
         key = (name, _labels(labels))
         known = self._spans.get(key, Span())
         self._spans[key] = Span(known.count + 1, known.total + max(seconds, 0.0), seconds)
 
     def keep(self) -> None:
-        """Leave the measurements in the file, if that was not done for a while."""
+        """Write the file if that was not done for ``EVERY`` seconds."""
         now = self._clock()
         if now < self._next:
             return
@@ -95,23 +96,19 @@ class Telemetry:
                 for (name, labels), one in self._spans.items()
             ],
         }
-        new = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-        try:
-            new.write_text(json.dumps(document), encoding="utf-8")
-            new.replace(self._path)
-        except OSError:
-            pass
+        with suppress(OSError):
+            replace_file(self._path, json.dumps(document))
 
 
 def telemetry_path(run_directory: Path, daemon: str) -> Path:
-    """Return where a *daemon* (``lrm``, ``crm``, ``machine``) leaves its measurements."""
+    """Return the file of a *daemon* (``lrm``, ``crm``, ``machine``)."""
     return run_directory / f"telemetry-{daemon}.json"
 
 
 def read_telemetry(path: Path, now: float) -> Measured | None:
-    """Return what a daemon left at *path*; None if there is nothing of this boot of the machine.
+    """Return the measurements at *path*; None if there are none of this boot.
 
-    *now* is monotonic seconds: what was left later than that was left before a reboot.
+    *now* is monotonic seconds: a later time in the file is of before a reboot.
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A machine of a cluster on one computer: one process that stands for a whole node.
 
-It does what a real node's hardware, kernel and systemd do: it keeps the node's host
-lease or the sanlock that does, starts the two daemons again when they die or hang,
-answers on the network, and collects what its services leave behind.  It decides
-nothing about services.  As systemd does, it takes SIGTERM for a poweroff and SIGINT for
-a reboot, lets the LRM end first, and asked once more it does not wait any longer.
+It does what a real node's hardware, kernel and systemd do: it keeps the node's host lease or the
+sanlock that does, starts the two daemons again when they die or hang, answers on the network, and
+collects orphans of its services.  It decides nothing about services.  As for systemd, SIGTERM is a
+poweroff and SIGINT a reboot: the LRM ends first, and after a second signal nothing is waited for.
+
+A sanlock of the machine is started once: one that died stays dead, since on a real node its
+watchdog resets the machine then.
 """
 
 from __future__ import annotations
@@ -21,35 +23,49 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from ...cluster.model.report import POWEROFF, REBOOT
-from ...errors import HoldfastError, LeaseError, StorageError
+from ...errors import HoldfastError, InputError, LeaseError, StorageError
+from ...lease.embedded import EmbeddedLeases
+from ...lease.sanlock_command import CommandDaemon, await_daemon, start_daemon
 from ...version import PACKAGE
-from ..configuration import CRM, EMBEDDED, LRM, MACHINE, MARK, NodeConfiguration, make_private
+from ..cluster_storage import ClusterStorage
+from ..configuration import (
+    CRM,
+    EMBEDDED,
+    LRM,
+    MACHINE,
+    MARK,
+    SANLOCK,
+    NodeConfiguration,
+    make_private,
+)
+from ..daemon.host_lease import give_access_back, leave_cluster
 from ..daemon.network import Network, own_network
-from ..daemon.shutdown import leave_word
+from ..daemon.system import leave_word
 from ..daemon.telemetry import LEASE_RENEWAL, Telemetry, telemetry_path
 from ..log import Repeating, log
 from . import power
-from .machine_lease import take_machine_lease
 
 TICK = 0.25
 RENEWAL = 1.0
 
 HANG = 10.0
-"""A daemon that did not report for so many seconds is killed and started again."""
+"""Seconds without a report after which a daemon is killed and started again."""
 
 HELD_UP = HANG / 2
-"""After so many seconds without a look this process stood still itself, and heard nobody."""
+"""Seconds without a look after which this process itself stood still and heard no daemon."""
 
 START_AGAIN = 1.0
-"""Seconds until a daemon that could not be started is tried again."""
+"""Seconds until the next try to start a daemon."""
 
 READY_WAIT = 20.0
 ENDING = 5.0
-"""Seconds for a daemon to end when the machine is switched off in an orderly way."""
+"""Seconds for a daemon to end when the machine is shut down in order."""
 
 SHUTDOWN_WAIT = 900.0
 """Seconds for the LRM to stop its services, or to have them moved, before the machine goes down."""
@@ -60,7 +76,7 @@ _SUBREAPER = 36
 
 @dataclass
 class Daemon:
-    """One of the two daemons, and the socket on which it says that it is alive."""
+    """One of the two daemons, and the socket for its reports."""
 
     name: str
     address: str
@@ -83,7 +99,7 @@ class Machine:
         self._folder = configuration.folder
         os.environ[MARK] = str(self._folder.resolve())
         for place in (MACHINE, LRM, CRM):
-            # The daemons need theirs too: better said now than by daemons that die again.
+            # The daemons need theirs too: an error here is clearer than daemons that die again.
             own_network(configuration, place).close()
         self._network = own_network(configuration, MACHINE)
         self._lease = take_machine_lease(configuration)
@@ -97,7 +113,7 @@ class Machine:
         self._telemetry = Telemetry(telemetry_path(configuration.run_directory, "machine"))
 
     def run(self) -> bool:
-        """Serve until SIGTERM or SIGINT, then switch everything of this machine off and leave.
+        """Serve until SIGTERM or SIGINT, then power this machine off.
 
         Return whether it is to be started again at once.
         """
@@ -122,7 +138,7 @@ class Machine:
         return self._going_down == REBOOT
 
     def _is_down(self) -> bool:
-        """Return whether the LRM has ended since the machine is to go down; tell it to, once."""
+        """Return whether the machine is to go down and its LRM has ended; end the LRM, once."""
         if not self._going_down:
             return False
         now, lrm = time.monotonic(), self._daemons[0]
@@ -154,7 +170,7 @@ class Machine:
                 _hear(daemon)
 
     def _look_after(self, daemon: Daemon, now: float) -> None:
-        """Start a daemon that is not there, and kill one that hangs."""
+        """Start a daemon that does not run, and kill one that hangs."""
         child = daemon.child
         if self._down_at != math.inf and daemon is self._daemons[0]:
             return
@@ -174,7 +190,7 @@ class Machine:
             self._start(daemon, now)
 
     def _start(self, daemon: Daemon, now: float) -> None:
-        """Start a daemon; where no process or file can be had that is tried again."""
+        """Start a daemon; without a process or a file for it, try again later."""
         try:
             daemon.child = self._started(daemon)
         except OSError as error:
@@ -206,7 +222,7 @@ class Machine:
         try:
             self._lease.renew()
         except (StorageError, LeaseError) as error:
-            # The LRM sees it too, and stops the services: it must not die with this process.
+            # The LRM sees it too, and stops the services; so this process must not end.
             self._repeating.log(f"host lease not renewed: {error}")
         if self._configuration.backend == EMBEDDED:
             self._telemetry.timed(LEASE_RENEWAL, time.monotonic() - now)
@@ -253,7 +269,7 @@ class Machine:
 
 
 def _end(daemon: Daemon) -> None:
-    """End a daemon; its services are left to who calls."""
+    """End a daemon; the caller ends its services."""
     if daemon.child is None:
         return
     for end in (daemon.child.terminate, daemon.child.kill):
@@ -266,7 +282,7 @@ def _end(daemon: Daemon) -> None:
 
 
 def _hear(daemon: Daemon) -> None:
-    """Read what a daemon said of itself (sd_notify(3))."""
+    """Read a daemon's reports (sd_notify(3))."""
     while True:
         try:
             message = daemon.channel.recv(4096)
@@ -288,3 +304,93 @@ def _collect_children(daemons: list[Daemon]) -> None:
         for daemon in daemons:
             if daemon.child is not None and daemon.child.pid == pid:
                 daemon.child.returncode = os.waitstatus_to_exitcode(status)
+
+
+LOOK = 0.25
+"""Seconds between two looks whether an earlier host lease is still being freed."""
+
+
+class MachineLease(Protocol):
+    """The keeper of the host lease while the machine is on."""
+
+    def renew(self) -> None:
+        """Do the work of each second; raises the error that says why it cannot be done."""
+
+    def switch_off(self, power_off: Callable[[], None]) -> None:
+        """Have *power_off* end all else, and free the host lease if nothing uses it."""
+
+
+def take_machine_lease(configuration: NodeConfiguration) -> MachineLease:
+    """Return the keeper, which has begun; raises the error that says why it cannot."""
+    if configuration.backend == SANLOCK:
+        return _OwnSanlock(configuration)
+    return _OwnLease(configuration)
+
+
+class _OwnLease:
+    """The host lease by kernel locks of this very process."""
+
+    def __init__(self, configuration: NodeConfiguration) -> None:
+        self._leases = EmbeddedLeases(
+            str(configuration.lockspace_path),
+            str(configuration.leases_path),
+            configuration.me.host_id,
+        )
+        give_access_back(configuration)
+        _await_late_free(configuration)
+        generation = self._leases.join(configuration.node)
+        log(f"host lease generation {generation}; embedded leases, for one machine only")
+
+    def renew(self) -> None:
+        self._leases.renew()
+
+    def switch_off(self, power_off: Callable[[], None]) -> None:
+        power_off()
+        self._leases.leave()
+
+
+class _OwnSanlock:
+    """A sanlock daemon that this machine has to itself; the LRM joins with it."""
+
+    def __init__(self, configuration: NodeConfiguration) -> None:
+        self._configuration = configuration
+        run_directory = configuration.sanlock.run_directory
+        if not run_directory:
+            raise InputError(
+                "sanlock.run_directory", "", "a folder for the sanlock of this machine alone"
+            )
+        make_private(Path(run_directory))
+        if _answers(CommandDaemon(run_directory)):
+            raise LeaseError(f"Another sanlock runs in {run_directory}; end it first.")
+        child = start_daemon(run_directory, configuration.node)
+        await_daemon(run_directory)
+        log(f"sanlock runs in {run_directory} (process {child.pid})")
+
+    def renew(self) -> None:
+        """Do nothing: sanlock renews."""
+
+    def switch_off(self, power_off: Callable[[], None]) -> None:
+        try:
+            leave_cluster(self._configuration)
+        except HoldfastError as error:
+            log(f"the host lease is not given back: {error}")
+        power_off()
+
+
+def _await_late_free(configuration: NodeConfiguration) -> None:
+    """Wait while a node may still be freeing an earlier host lease of this one."""
+    storage, repeating = ClusterStorage(configuration), Repeating()
+    try:
+        while awaited := storage.late_free():
+            repeating.log(f"the host lease is not joined yet: {awaited}")
+            time.sleep(LOOK)
+    finally:
+        storage.close()
+
+
+def _answers(daemon: CommandDaemon) -> bool:
+    try:
+        daemon.status()
+    except LeaseError:
+        return False
+    return True

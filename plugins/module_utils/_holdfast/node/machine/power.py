@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The power switch of a machine of an embedded cluster: on, off, frozen.
 
-A machine is everything that runs for one node on this computer: its parent
-process (``machine.py``), the two daemons, the agents and the services that they
-started.  A process belongs to a machine if its environment carries the
-machine's mark, or if it descends from one that does and carries no other mark.
-Only a process that cleared its environment *and* lost its parent because the
-parent process of the machine was killed alone would be missed.
+A machine is everything that runs for one node on this computer: its parent process
+(``machine.py``), the two daemons, the agents and their services.  A process belongs to a machine
+if its environment has the machine's mark, or if it descends from one that does and has no other
+mark.  Only a process that cleared its environment *and* lost its parent, because the machine's
+parent process was killed alone, is missed.
 """
 
 from __future__ import annotations
@@ -119,10 +118,10 @@ def thaw(folder: Path, name: str) -> None:
 
 
 def restart_daemons(folder: Path, name: str) -> None:
-    """Have a machine that is on start its daemons anew, with the code and files as they are now.
+    """Restart the daemons of a machine that is on, with the present code and files.
 
-    Services are left as they are.  A machine that is off is left alone, and so is a node
-    that is no machine, whose configuration is not in its folder.
+    Services are left as they are.  Nothing is done to a machine that is off, or to a node that is
+    no machine, whose configuration is not in its folder.
     """
     if name not in machines(folder):
         return
@@ -132,10 +131,10 @@ def restart_daemons(folder: Path, name: str) -> None:
 
 
 def shut_down(folder: Path, name: str, deadline: float, *, reboot: bool = False) -> None:
-    """Have a machine go down in an orderly way, and wait until it is off, or is up again.
+    """Shut a machine down in order, and wait until it is off, or up again after a *reboot*.
 
-    A machine that is off is left alone, or started for a *reboot*.  Raises ``FenceError``
-    when it takes longer than *deadline* seconds; it goes on then.
+    A machine that is off is left alone, or started for a *reboot*.  Raises ``FenceError`` after
+    *deadline* seconds; the shutdown goes on then.
     """
     machine = _machine(folder, name)
     ready = machine / "ready"
@@ -159,8 +158,8 @@ def shut_down(folder: Path, name: str, deadline: float, *, reboot: bool = False)
 def die_with_parent() -> None:
     """Make this process die when the machine that started it is killed (prctl(2)).
 
-    Without its machine nobody renews the node's host lease; a daemon that went on
-    would only keep the others from noticing.  Outside a machine nothing is done.
+    Without its machine the node's host lease is not renewed; a daemon that went on would only keep
+    the others from noticing.  Does nothing outside a machine.
     """
     if MARK in os.environ:
         ctypes.CDLL(None, use_errno=True).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
@@ -203,7 +202,7 @@ def _machine(folder: Path, name: str) -> Path:
 
 
 def _machine_process(machine: Path) -> int:
-    """Return the process that stands for a machine which is on, 0 if there is none."""
+    """Return the parent process of a machine that is on, else 0."""
     try:
         pid = int((machine / "machine.pid").read_text(encoding="ascii"))
     except (OSError, ValueError):

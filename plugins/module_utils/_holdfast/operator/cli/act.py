@@ -145,7 +145,7 @@ def _refuse_what_cannot_be_emptied(configuration: NodeConfiguration, node: str) 
     A drain that is in force may be waited for, or changed: it moves nothing more.
     """
     from ...cluster.crm.global_maintenance import why_held
-    from ..forecast.moves import look, plan_evacuation
+    from ..forecast.moves import emptied, look
 
     state, seen = look(configuration)
     if node in seen.wanted.maintenance:
@@ -156,7 +156,7 @@ def _refuse_what_cannot_be_emptied(configuration: NodeConfiguration, node: str) 
             f"{node} is not drained: {held}, so that no service would leave it. End that with"
             " 'holdfast maintenance end', or say --yes."
         )
-    blocked = plan_evacuation(state, seen, [node]).blocked
+    blocked = emptied(state, seen, [node])[0].blocked
     if blocked:
         told = "; ".join(f"{service}: {why}" for service, why in blocked.items())
         raise HoldfastError(

@@ -267,7 +267,7 @@ def _bytecode(options: argparse.Namespace) -> int:
 
 
 def _leave(options: argparse.Namespace) -> int:
-    from ...node.daemon.joining import leave_cluster
+    from ...node.daemon.host_lease import leave_cluster
 
     configuration = load_config(options)
     leave_cluster(configuration)

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where services would go: from nodes that are emptied, or a new one for the first time.
+"""Where services would go: from nodes that are emptied, or a new service at its first start.
 
-The manager's own choice is asked, with the nodes to be emptied out of use, one service after
-the other, so that each finds those before it where they will be.  So the plan is what the
-manager would do at this moment; what changes meanwhile is its to decide.
+The manager's own choice is made for one service after the other, with the nodes to be emptied out
+of use and each moved service in its new place.  So the plan is what the manager would do now.
 """
 
 from __future__ import annotations
@@ -23,13 +22,8 @@ from ...cluster.model.maintenance import EMPTIED
 from ...cluster.model.observed import Figures, NodeSeen, Seen
 from ...cluster.model.policy import MOST_CPUS_PER_CORE, SCORE, Policy
 from ...cluster.model.service import Service
-from ...cluster.model.state import (
-    ClusterState,
-    ServiceStatus,
-)
-from ...cluster.model.states import (
-    ServiceState,
-)
+from ...cluster.model.state import ClusterState, ServiceStatus
+from ...cluster.model.states import ServiceState
 from ...errors import StorageError
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import NodeConfiguration
@@ -37,7 +31,7 @@ from ...node.configuration import NodeConfiguration
 
 @dataclass(frozen=True)
 class Move:
-    """One service's way from a node to another, and why it is that one."""
+    """One service's move from a node to another, and the reason for the target."""
 
     service: str
     source: str
@@ -47,9 +41,9 @@ class Move:
 
 @dataclass(frozen=True)
 class Carried:
-    """What a node would carry: its services, the CPUs and MiB that they declare, and what it has.
+    """A node's load: its services, the CPUs and MiB that they declare, and the node's capacity.
 
-    What it has is None for a node that does not say it.
+    The capacity is None for a node that does not report it.
     """
 
     services: int
@@ -61,9 +55,9 @@ class Carried:
 
 @dataclass(frozen=True)
 class Evacuation:
-    """What leaves the nodes, in this order, and why each of the others cannot.
+    """The moves off the nodes, in order, and why each other service cannot leave.
 
-    *then* is what each node that stays in use would carry.
+    *then* is the load of each node that stays in use.
     """
 
     moves: tuple[Move, ...] = ()
@@ -72,7 +66,7 @@ class Evacuation:
 
 
 def checked_nodes(wanted: Sequence[str], configuration: NodeConfiguration) -> list[str]:
-    """Return the nodes of an option, each once; raise ``InputError`` for one that is none."""
+    """Return the nodes of an option, each once; ``InputError`` for an unknown one."""
     found = list(dict.fromkeys(names.node_name(one, "nodes") for one in wanted))
     for node in found:
         configuration.require_member(node, "nodes")
@@ -80,7 +74,7 @@ def checked_nodes(wanted: Sequence[str], configuration: NodeConfiguration) -> li
 
 
 def look(configuration: NodeConfiguration) -> tuple[ClusterState, Seen]:
-    """Return what the manager holds, and what it sees of each node by its record on storage.
+    """Return the manager's state, and what it observes of each node by the storage.
 
     Raises ``StorageError`` when the storage cannot be read.
     """
@@ -94,15 +88,13 @@ def look(configuration: NodeConfiguration) -> tuple[ClusterState, Seen]:
     return state, Seen(time.monotonic(), time.time(), wanted, slot, nodes)
 
 
-def plan_evacuation(state: ClusterState, seen: Seen, nodes: Sequence[str]) -> Evacuation:
-    """Return how *nodes* would be emptied; a service that is not running well is blocked."""
-    return emptied(state, seen, nodes)[0]
-
-
 def emptied(
     state: ClusterState, seen: Seen, nodes: Sequence[str]
 ) -> tuple[Evacuation, ClusterState, Seen]:
-    """Return how *nodes* would be emptied, and the cluster as it would be then."""
+    """Return how *nodes* would be emptied, and the cluster after that.
+
+    A service that is not started is blocked.
+    """
     wanted = seen.wanted
     for node in nodes:
         wanted = wanted.with_maintenance(node, wanted.maintenance.get(node, EMPTIED))
@@ -126,7 +118,7 @@ def emptied(
 
 
 def carried(state: ClusterState, seen: Seen) -> dict[str, Carried]:
-    """Return what each node in use carries, by what services declare and nodes report."""
+    """Return the load of each node in use, by what services declare and nodes report."""
     load = Load(declared_figures(seen) or Figures({}, seen.wanted.needs))
     for service_id, status in state.services.items():
         load.change(service_id, None, status)
@@ -141,10 +133,10 @@ def carried(state: ClusterState, seen: Seen) -> dict[str, Carried]:
 
 
 def short_of_room(then: Mapping[str, Carried], targets: Iterable[str], policy: Policy) -> list[str]:
-    """Return a sentence for each of *targets* that would carry more than it has.
+    """Return a sentence for each of *targets* whose load would exceed its capacity.
 
-    *then* is what nodes would carry; of each of its CPUs a node has ``MOST_CPUS_PER_CORE``.  Only
-    a policy that places by score refuses such a node.
+    *then* are the loads; each CPU counts ``MOST_CPUS_PER_CORE`` times.  Only a policy that places
+    by score refuses such a node.
     """
     if policy.placement == SCORE:
         return []
@@ -171,10 +163,9 @@ def short_of_room(then: Mapping[str, Carried], targets: Iterable[str], policy: P
 def placed(
     state: ClusterState, seen: Seen, service_id: str, needs: Mapping[str, float] | None = None
 ) -> tuple[Choice, dict[str, Carried]]:
-    """Return where a service would be started now, declared or not, and what nodes carry then.
+    """Return where a service would be started now, declared or not, and the loads after that.
 
-    *needs* are what it takes of its node, ``cpus`` and ``memory`` (MiB), where that is not
-    what is declared.
+    *needs* are its ``cpus`` and ``memory`` (MiB) where they are not the declared ones.
     """
     if needs:
         services = seen.wanted.services
@@ -191,7 +182,7 @@ def placed(
 
 
 def _why_not(service_id: str, status: ServiceStatus, source: str, wanted: Wanted) -> str:
-    """Return why a service cannot be moved by a request at all, or nothing."""
+    """Return why no request can move a service, or ""."""
     if status.node != source:
         return f"it is on its way there from {status.node}"
     if status.state is not ServiceState.STARTED:

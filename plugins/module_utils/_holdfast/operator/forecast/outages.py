@@ -1,14 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which nodes can be out of service together and in which order, and which has to be rebooted.
+"""Which nodes can be out of service together and in which order, and whether a reboot is due.
 
-A group of nodes may be out if everything on them has somewhere to go by the manager's own
-choice, and if any one node of the others could still be lost (N+1) as far as it could be
-before.  Groups are filled one node after the other, the manager's own node last, so that the
-manager lease changes hands once.
+A group of nodes may be out if every service on them has a place by the manager's own choice, and
+if any other node could still be lost (N+1) as far as it could before.  Groups are filled node by
+node, the manager's own node last, so that the manager lease moves once.
 
-Whether an update needs a reboot each distribution says in its own way, and a plain installation
-often in none.  So the kernels are looked at as well: that needs nothing but files.
+Each distribution reports a due reboot in its own way, a plain installation often in none.  So the
+installed kernels are compared as well, which needs only files.
 """
 
 from __future__ import annotations
@@ -25,14 +24,8 @@ from typing import Any
 from ...cluster.crm.load import Load
 from ...cluster.crm.selection import choose, unusable
 from ...cluster.model.observed import Seen
-from ...cluster.model.state import (
-    ClusterState,
-    NodeState,
-    NodeStatus,
-)
-from ...cluster.model.states import (
-    ServiceState,
-)
+from ...cluster.model.state import ClusterState, NodeState, NodeStatus
+from ...cluster.model.states import ServiceState
 from ...errors import AgentError, InputError
 from ...node.configuration import load
 from ...process.run import run
@@ -42,10 +35,7 @@ from .moves import Carried, Move, checked_nodes, emptied, look, short_of_room
 
 @dataclass(frozen=True)
 class Group:
-    """Nodes that can be out of service together, and what leaves them before.
-
-    *then* is what the others would carry.
-    """
+    """Nodes that can be out of service together, the moves before, and the others' loads then."""
 
     nodes: tuple[str, ...]
     moves: tuple[Move, ...] = ()
@@ -54,7 +44,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Outages:
-    """The groups in their order, and why each of the other nodes cannot be out at all."""
+    """The groups in order, and why each other node cannot be out at all."""
 
     groups: tuple[Group, ...] = ()
     blocked: Mapping[str, str] = field(default_factory=dict)
@@ -69,11 +59,11 @@ def plan_outages(
     redundant: bool = True,
     owner: str = "",
 ) -> Outages:
-    """Return groups of at most *at_once* of *nodes* that can be out, each judged as things are now.
+    """Return groups of at most *at_once* of *nodes* that can be out, each judged by the state now.
 
-    With *redundant* no node that could be lost now may become one that cannot.  Nodes that
-    *owner* has drained already come first and are then in use again for those after them.
-    Each group is to be judged again before its turn: by then services are elsewhere.
+    With *redundant* a node that could be lost now must stay so.  Nodes that *owner* has drained
+    already come first and count as in use for the later groups.  Each group is to be judged again
+    before its turn: by then services are elsewhere.
     """
     out = [one for one in nodes if owner and _owner(one, seen) == owner]
     if out:
@@ -133,7 +123,7 @@ def _judge(
     now: Mapping[str, Mapping[str, str]],
     redundant: bool,
 ) -> tuple[Group, str]:
-    """Return the group of *nodes*, and why they cannot be out together; nothing if they can."""
+    """Return the group of *nodes*, and why they cannot be out together, or ""."""
     plan, after, then = emptied(state, seen, nodes)
     group = Group(nodes, plan.moves, plan.then)
     if plan.blocked:
@@ -151,7 +141,7 @@ def _judge(
 
 
 def _lost_by_node(state: ClusterState, seen: Seen) -> dict[str, dict[str, str]]:
-    """Return for each node in use what nobody could take over if it were lost now, and why."""
+    """Return for each node in use the services that no node could take over from it, and why."""
     return {
         node: _lost(node, state, seen)
         for node in sorted(seen.nodes)
@@ -182,9 +172,9 @@ def _lost(node: str, state: ClusterState, seen: Seen) -> dict[str, str]:
 
 
 def outage_info(options: Mapping[str, Any], check: bool) -> Result:
-    """Return groups of nodes that can be out together, as the module was asked.
+    """Return groups of nodes that can be out together, for the module ``outage_info``.
 
-    Raises ``InputError`` for a node that is none, or for groups of no node.
+    Raises ``InputError`` for an unknown node and for groups of no node.
     """
     configuration = load(Path(options["config"]))
     nodes = checked_nodes(options["nodes"] or sorted(configuration.members), configuration)
@@ -222,13 +212,13 @@ def _document(plan: Outages) -> dict[str, Any]:
 
 
 MARK = Path("run/reboot-required")
-"""Where packages of Debian say so, if what writes it is installed.  None says nothing at all."""
+"""The mark of Debian's packages, if what writes it is installed; its absence proves nothing."""
 
 TOOLS = (("needs-restarting", "-r"), ("dnf", "needs-restarting", "-r"))
-"""The command of yum-utils, and the plugin of dnf, which may be there without it."""
+"""The command of yum-utils, and the plugin of dnf."""
 
 DEADLINE = 120.0
-"""Seconds that a command gets: it may read the package lists anew."""
+"""Seconds for a command, which may download the package lists."""
 
 _IMAGES = ("boot/vmlinuz-{}", "boot/vmlinux-{}", "lib/modules/{}/vmlinuz")
 _PART = re.compile(r"\d+|[A-Za-z]+")
@@ -236,19 +226,19 @@ _PART = re.compile(r"\d+|[A-Za-z]+")
 
 @dataclass(frozen=True)
 class Answer:
-    """What one look says: whether a reboot is due, None if it cannot tell, and in words why."""
+    """One check's answer: whether a reboot is due, None if unknown, and why."""
 
     due: bool | None
     why: str = ""
 
 
 def reboot_info(options: Mapping[str, Any], check: bool) -> Result:
-    """Return whether a reboot of this node is due, as the module was asked."""
+    """Return whether a reboot of this node is due, for the module ``reboot_info``."""
     return reboot_due([marked(), asked(), by_kernel(os.uname().release, time_of_boot())])
 
 
 def reboot_due(answers: list[Answer]) -> Result:
-    """Return what *answers* say together: one that knows of a reason is enough."""
+    """Return the result of all *answers*: one reason is enough."""
     told = [one for one in answers if one.due is not None]
     due = any(one.due for one in told)
     warnings = [one.why for one in answers if one.why and not one.due]
@@ -263,17 +253,17 @@ def reboot_due(answers: list[Answer]) -> Result:
 
 
 def marked(root: Path = Path("/")) -> Answer:
-    """Return what the file says that packages of Debian leave; without it nothing is known."""
+    """Return the answer of the file of Debian's packages; unknown without it."""
     if (root / MARK).exists():
         return Answer(True, f"/{MARK} is there")
     return Answer(None)
 
 
 def asked() -> Answer:
-    """Return what the commands of dnf say; a command that is not there says nothing.
+    """Return the answer of dnf's commands; unknown without one.
 
-    Status 1 is also that of dnf without the plugin and of a command that failed, so that it
-    counts only with the sentence.
+    Status 1 is also that of dnf without the plugin and of a failed command, so it counts only with
+    the sentence.
     """
     for argv in TOOLS:
         if shutil.which(argv[0]) is None:
@@ -290,10 +280,10 @@ def asked() -> Answer:
 
 
 def by_kernel(running: str, booted: float, root: Path = Path("/")) -> Answer:
-    """Return what the kernels say: whether one came since the node *booted* (seconds, wall clock).
+    """Return whether a kernel was installed since the node *booted* (seconds, wall clock).
 
-    One that was there already when the node booted is not what its boot loader starts: another
-    reboot would change nothing, and with each run of a playbook there would be one more.
+    The boot loader does not start a kernel that was there before the boot: another reboot would
+    change nothing, and each run of a playbook would cause one.
     """
     written = kernels(root)
     if not written:
@@ -302,7 +292,7 @@ def by_kernel(running: str, booted: float, root: Path = Path("/")) -> Answer:
     newer = [one for one in written if _by_version(one) > _by_version(running)]
     came = [one for one in (newer if running in written else written) if written[one] > booted]
     if came:
-        # One that was there before is what the boot loader passed over.
+        # The boot loader does not start an older one.
         best = max(came, key=_by_version)
         return Answer(True, f"the kernel {best} was installed, and {running} runs")
     if running not in written:
@@ -321,8 +311,8 @@ def by_kernel(running: str, booted: float, root: Path = Path("/")) -> Answer:
 def kernels(root: Path = Path("/")) -> dict[str, float]:
     """Return when each kernel that has modules was written (seconds, wall clock), by version.
 
-    That is the time of the inode: packages bring a file's own time with them.  Without modules
-    are rescue images and what removed packages left in /boot.
+    That is the inode's time, as packages set the file's.  Rescue images and what removed packages
+    left in /boot have no modules.
     """
     found = {}
     for folder in (root / "lib/modules").glob("*"):
@@ -333,12 +323,12 @@ def kernels(root: Path = Path("/")) -> dict[str, float]:
 
 
 def time_of_boot() -> float:
-    """Return when this node booted, in seconds by its wall clock as it goes now."""
+    """Return when this node booted, in seconds of its present wall clock."""
     return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _written(image: Path) -> float:
-    """Return when a file was written, 0 for one that is not there or not to be seen."""
+    """Return when a file was written, 0 without one."""
     try:
         return image.stat().st_ctime
     except OSError:
@@ -346,7 +336,7 @@ def _written(image: Path) -> float:
 
 
 def _by_version(version: str) -> list[tuple[int, int, str]]:
-    """Return what sorts kernels by their version; a number is newer than a word, as in rpm."""
+    """Return a sort key for kernel versions; a number is newer than a word, as in rpm."""
     return [
         (1, int(part), "") if part.isdigit() else (0, 0, part) for part in _PART.findall(version)
     ]

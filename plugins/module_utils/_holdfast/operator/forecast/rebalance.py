@@ -1,14 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How the load of the services would be evened out: ``rebalance_info``, the status page.
+"""How a rebalance would move services, for ``rebalance_info`` and the status page.
 
-The manager's own moves are played one after the other, each on the cluster that the one before
-leaves, until none is worth it.  The manager itself makes at most one while nothing else moves.
+The manager's own moves are planned one after the other, each on the cluster after the one before,
+until none is worth it.  The manager itself makes at most one while nothing else moves.
 
-A status page is kept up to date, so what the plan for it may cost is bounded: a step is
-sought among the services of the 16 fullest nodes and takes longer with their number and with
-that of all services; no step is begun after ``SECONDS``, none after ``MOST_STEPS``, and of a
-larger cluster than ``MOST_NODES`` and ``MOST_SERVICES`` there is no plan.
+A status page is refreshed often, so its plan is bounded: a step is searched among the services of
+the 16 fullest nodes, none is begun after ``SECONDS`` or ``MOST_STEPS``, and a cluster with more
+than ``MOST_NODES`` or ``MOST_SERVICES`` gets no plan.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from .moves import Carried, carried, checked_nodes, look
 
 @dataclass(frozen=True)
 class Step:
-    """Services that move together, as they are kept together, and the imbalance that is left."""
+    """Services that move together, as a rule keeps them together, and the imbalance after that."""
 
     services: tuple[str, ...]
     source: str
@@ -44,9 +43,9 @@ class Step:
 
 
 def rebalance_info(options: Mapping[str, Any], check: bool) -> Result:
-    """Return the steps that would even the load out, as the module was asked.
+    """Return the steps of a rebalance, for the module ``rebalance_info``.
 
-    Raises ``InputError`` for a node that is none, or a threshold below 0.
+    Raises ``InputError`` for an unknown node, or a threshold below 0.
     """
     from ...cluster.crm.global_maintenance import why_held
 
@@ -99,9 +98,9 @@ def imbalance_now(state: ClusterState, seen: Seen, nodes: Sequence[str]) -> floa
 def steps(
     state: ClusterState, seen: Seen, nodes: Sequence[str], threshold: float
 ) -> Iterator[Step]:
-    """Seek one step after the other among *nodes*, each when it is asked for, while it is worth it.
+    """Generate the steps among *nodes*, while one is worth it.
 
-    Each costs about as much as a round in which the manager balances by itself.
+    Each costs about as much as a turn in which the manager balances.
     """
     seen = _among(nodes, seen)
     while True:
@@ -127,7 +126,7 @@ SECONDS = 0.5
 
 @dataclass(frozen=True)
 class ReasonedStep:
-    """A step of the plan, and why it is this one."""
+    """A step of the plan, and its reason."""
 
     step: Step
     reason: str
@@ -135,13 +134,12 @@ class ReasonedStep:
 
 @dataclass(frozen=True)
 class Rebalance:
-    """What a rebalance would do, or in *left_out* the sentence that says why there is no plan.
+    """What a rebalance would do, or in *left_out* why there is no plan.
 
-    *before* and *after* are imbalances; *nodes* has what each node that can take services
-    carries now and after the steps.  *by_load* says that nodes are compared by the shares of
-    CPU and memory that are taken, not by their services; *unsized* is how many services then
-    count as nothing, as they do not declare what they need.  Unless *whole*, more steps may
-    follow.
+    *before* and *after* are imbalances; *nodes* has the loads now and after the steps of each node
+    that can take services.  With *by_load* nodes are compared by the used shares of CPU and memory,
+    not by their number of services; *unsized* services, which declare no needs, count as 0 then.
+    Unless *whole*, more steps may follow.
     """
 
     left_out: str = ""
@@ -165,7 +163,7 @@ def foresee(configuration: NodeConfiguration) -> Rebalance:
 
 
 def foreseen(state: ClusterState, seen: Seen, seconds: float = SECONDS) -> Rebalance:
-    """Return what a rebalance would do; after *seconds* no further step is sought."""
+    """Return what a rebalance would do; after *seconds* no further step is searched."""
     left_out = _too_large(state, seen)
     if left_out:
         return Rebalance(left_out)
@@ -199,7 +197,7 @@ def foreseen(state: ClusterState, seen: Seen, seconds: float = SECONDS) -> Rebal
 
 
 def share(one: Carried) -> float:
-    """Return the mean of the shares of CPU and memory of a node that its services declare."""
+    """Return the mean of the shares of a node's CPU and memory that its services declare."""
     parts = ((one.cpus, one.cpus_there), (one.memory, one.memory_there))
     return sum(used / there if there else 0.0 for used, there in parts) / len(parts)
 
@@ -216,7 +214,7 @@ def _too_large(state: ClusterState, seen: Seen) -> str:
 
 
 def _bounded(found: Iterator[Step], seconds: float) -> tuple[list[Step], bool]:
-    """Return the first steps, and whether they are all."""
+    """Return the first steps, and whether there are no more."""
     until = time.monotonic() + seconds
     plan: list[Step] = []
     for step in found:
@@ -227,7 +225,7 @@ def _bounded(found: Iterator[Step], seconds: float) -> tuple[list[Step], bool]:
 
 
 def _move(step: Step, nodes: dict[str, Carried], seen: Seen) -> None:
-    """Let the services of a step be carried by the node that they go to."""
+    """Move the load of a step's services to their new node."""
     needs = [seen.wanted.needs.get(one, (0.0, 0.0)) for one in step.services]
     cpus, memory = sum(one[0] for one in needs), sum(one[1] for one in needs)
     for node, sign in ((step.source, -1), (step.target, 1)):

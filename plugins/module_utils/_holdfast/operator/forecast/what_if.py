@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Answers ``holdfast what-if`` and the module ``failover_simulation``: what would happen here.
 
-What stands on the storage is read, and played on in virtual time (``simulator/what_if.py``).
+The cluster's state is read from the storage, and simulated from there (``simulator/what_if.py``).
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from ...text import clean
 AGENT_SECONDS = 2.0
 FENCE_SECONDS = 3.0
 BOOT_SECONDS = 60.0
-"""What is assumed where nothing was measured yet."""
+"""The times that are assumed before any was measured."""
 
 
 def simulate_failover(options: Mapping[str, Any], check: bool) -> Result:
-    """Answer the module ``failover_simulation``; nothing is changed in any mode."""
+    """Answer the module ``failover_simulation``; it changes nothing in any mode."""
     configuration = load(Path(options["config"]))
     rules = [_rule(row, configuration) for row in options.get("rules") or ()]
     now = read_now(configuration, options.get("boot_seconds") or BOOT_SECONDS)
@@ -116,7 +116,7 @@ def answer_document(answer: Answer) -> dict[str, Any]:
 
 
 def render_answer(answer: Answer, drained: Collection[str] = ()) -> list[str]:
-    """Return an answer as lines for people, in which the nodes *drained* were to be emptied."""
+    """Return an answer as lines for people; the nodes *drained* were to be emptied."""
     lines = []
     for step in answer.steps:
         about = " ".join(part for part in (step.service, step.node) if part)
@@ -154,7 +154,7 @@ def _report(storage: ClusterStorage, host_id: int) -> Report | None:
 def _settings(
     configuration: NodeConfiguration, state: ClusterState, boot_seconds: float
 ) -> Settings:
-    """Return the times of the cluster: its own, and those that were measured last."""
+    """Return the cluster's configured times, and those that were measured last."""
     own = configuration.sanlock
     timing = LeaseTiming(own.io_timeout, own.watchdog_timeout)
     fences = [one.confirmed - one.fence_sent for one in state.failovers if one.fence_sent]
@@ -174,7 +174,7 @@ def _settings(
 def _starts(
     state: ClusterState, wanted: Wanted, reports: Mapping[str, Report | None]
 ) -> dict[str, float]:
-    """Return how long each service's last start took, as far as that stands somewhere."""
+    """Return how long each service's last start took, where it is recorded."""
     found: dict[str, float] = {}
     for report in reports.values():
         results: Sequence[CommandResult] = tuple(report.results.values()) if report else ()

@@ -1,19 +1,18 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Changing the wanted configuration: read, plan, and write under the configuration lease.
+"""Changing the desired configuration: read, plan, write under the configuration lease, and wait.
 
-A record that does not fit can never be written, and a manager that cannot write decides nothing.
-So a change that would lead there is refused before it is written; the arithmetic with measured
-numbers is in docs/records.md.  ``await_manager`` waits until the manager has done what was
-declared.
+A record that is too large cannot be written, and a manager that cannot write decides nothing.  So
+a change that would lead there is refused; docs/records.md has the measured sizes.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ...cluster.crm.global_maintenance import has_maintenance, in_force
 from ...cluster.model.desired import Wanted, wanted_document
@@ -37,9 +36,7 @@ from ...cluster.model.state import (
     ServiceStatus,
 )
 from ...cluster.model.state_codec import state_document
-from ...cluster.model.states import (
-    ServiceState,
-)
+from ...cluster.model.states import ServiceState
 from ...cluster.model.versions import WAY_OUT
 from ...errors import HoldfastError, LeaseError, StorageError
 from ...node.cluster_storage import CONFIGURATION_LEASE, ClusterStorage, payload
@@ -51,7 +48,7 @@ WAIT = 10.0
 
 
 def read_cluster(configuration: NodeConfiguration) -> tuple[Wanted, ClusterState]:
-    """Return the newest wanted configuration, and the manager's record."""
+    """Return the newest desired configuration and the manager's record."""
     with closing(ClusterStorage(configuration)) as storage:
         return storage.read_wanted()[0], storage.read_manager() or ClusterState()
 
@@ -77,16 +74,16 @@ def change_wanted(
     wait: float = WAIT,
     again: bool = False,
 ) -> Change:
-    """Apply *plan* to the newest wanted configuration and return what it changed.
+    """Apply *plan* to the newest desired configuration and return the change.
 
-    Nothing is written when nothing changes, unless *again* asks for that, or when *check* is set.
-    Otherwise the lease is taken, the newest configuration read again, *plan* applied to
-    that, and the result written into this node's slot with the lease's version.
-    A maintenance that the manager has ended counts as gone, before and after.
+    Without a change, unless *again* is set, and with *check* nothing is written.  Otherwise *plan*
+    is applied to the newest configuration under the lease, and the result written into this
+    node's slot with the lease's version.  A maintenance that the manager has ended counts as
+    gone, before and after.
 
-    Raises ``LeaseError`` when the lease cannot be had within *wait* seconds, or was
-    lost before the change stood: then it is not applied; ``StorageError``, in check
-    mode too, when the new configuration would not fit the file of records.
+    Raises ``LeaseError`` when this node does not get the lease within *wait* seconds, or loses it
+    before the change is written: then it is not applied.  ``StorageError``, with *check* too, when
+    the new configuration would not fit the file of records.
     """
     with closing(ClusterStorage(configuration)) as storage:
         change = _planned(storage, configuration, plan, storage.read_wanted()[0])
@@ -113,7 +110,7 @@ def _planned(
     plan: Callable[[Wanted], Wanted],
     newest: Wanted,
 ) -> Change:
-    """Return what *plan* makes of the *newest* configuration; refused if it has no room."""
+    """Return the change of *plan* to the *newest* configuration; refused if it has no room."""
     state = storage.read_manager() or ClusterState()
     _refuse_lost(newest, state)
     before = in_force(newest, state.ended if has_maintenance(newest) else {})
@@ -124,10 +121,7 @@ def _planned(
 
 
 def acquire_configuration(storage: ClusterStorage, wait: float) -> int:
-    """Take the configuration lease and return its version.
-
-    Raises ``LeaseError`` when it cannot be had within *wait* seconds.
-    """
+    """Take the configuration lease and return its version; ``LeaseError`` after *wait* seconds."""
     until = time.monotonic() + wait
     while True:
         version = storage.leases.acquire(CONFIGURATION_LEASE)
@@ -143,7 +137,7 @@ def acquire_configuration(storage: ClusterStorage, wait: float) -> int:
 
 
 def _refuse_older(newest: Wanted, version: int) -> None:
-    """Refuse a version that another slot has passed: readers trust the lease's to be highest."""
+    """Refuse a version below that of a slot: for readers the lease's version is the highest."""
     if newest.version >= version:
         raise LeaseError(
             f"The configuration lease is older (version {version}) than the configuration (version"
@@ -152,7 +146,7 @@ def _refuse_older(newest: Wanted, version: int) -> None:
 
 
 def _refuse_lost(newest: Wanted, state: ClusterState) -> None:
-    """Refuse to build on a configuration that is older than the one the manager works from."""
+    """Refuse a change of a configuration that is older than the one the manager works from."""
     if not newest.at_least(state.generation, state.config_version):
         raise LeaseError(
             f"The configuration on storage is older (version {newest.version}) than the one that"
@@ -162,7 +156,7 @@ def _refuse_lost(newest: Wanted, state: ClusterState) -> None:
 
 
 def _verify(storage: ClusterStorage, written: Wanted) -> None:
-    """Make sure that what was written is the newest, under a lease that was ours all along."""
+    """Check that the newest configuration is the *written* one and that the lease is still ours."""
     newest, _slot = storage.search_wanted()
     if newest.version != written.version or not storage.leases.held(CONFIGURATION_LEASE):
         raise LeaseError(
@@ -173,56 +167,62 @@ def _verify(storage: ClusterStorage, written: Wanted) -> None:
 
 POLL = 0.2
 
+Missing = Callable[[ClusterState], str]
+"""Returns what is still missing in the manager's record, "" if nothing is.
+
+Raises ``HoldfastError`` where waiting longer is of no use.
+"""
+
+
+def change_and_wait(
+    configuration: NodeConfiguration,
+    options: Mapping[str, Any],
+    plan: Callable[[Wanted], Wanted],
+    check: bool,
+    missing: Missing,
+) -> tuple[Change, ClusterState | None]:
+    """Apply *plan* as ``change_wanted`` does, then wait as ``wait`` and ``timeout`` say.
+
+    Returns the manager's record too, None where nothing was waited for.
+    """
+    change = change_wanted(configuration, plan, check=check)
+    if check or not options["wait"]:
+        return change, None
+    return change, await_manager(configuration, change.after.version, options["timeout"], missing)
+
 
 def await_manager(
-    configuration: NodeConfiguration,
-    version: int,
-    timeout: float,
-    done: Callable[[ClusterState], bool],
-    why: Callable[[ClusterState], str],
-    failed: Callable[[ClusterState], str] = lambda _state: "",
+    configuration: NodeConfiguration, version: int, timeout: float, missing: Missing
 ) -> ClusterState:
-    """Wait until the manager has taken up *version* and *done*, and return its record.
+    """Wait until the manager has taken up *version* and nothing is *missing*; return its record.
 
-    Raises ``HoldfastError`` with *why* it is not so after *timeout* seconds; or at once
-    with what has *failed*, where waiting longer is of no use.  A read that fails, as it may while
-    a path to the storage fails over, is tried again until then.
+    Raises ``HoldfastError`` with what is missing after *timeout* seconds.  A read that fails, as
+    it may while a path to the storage fails over, is tried again until then.
     """
     until = time.monotonic() + timeout
     with closing(ClusterStorage(configuration)) as storage:
         while True:
             try:
                 state = storage.read_manager() or ClusterState()
-                missing = _missing(state, version, done, why, failed)
+                text = "The manager has not taken up the change"
+                if state.config_version >= version:
+                    text = missing(state)
             except StorageError as error:
-                missing = f"What came of it is not known ({error})"
-            if not missing:
+                text = f"What came of it is not known ({error})"
+            if not text:
                 return state
             if time.monotonic() > until:
-                raise HoldfastError(f"{missing} after {timeout:g} s; see holdfast status.")
+                raise HoldfastError(f"{text} after {timeout:g} s; see holdfast status.")
             time.sleep(POLL)
 
 
-def _missing(
-    state: ClusterState,
-    version: int,
-    done: Callable[[ClusterState], bool],
-    why: Callable[[ClusterState], str],
-    failed: Callable[[ClusterState], str],
-) -> str:
-    """Return what is still to come, nothing if it is *done*; raise for what has *failed*."""
-    if state.config_version < version:
-        return "The manager has not taken up the change"
-    if done(state):
-        return ""
-    failure = failed(state)
-    if failure:
-        raise HoldfastError(f"{failure}; see holdfast why.")
-    return why(state)
+def no_use(failure: str) -> HoldfastError:
+    """Return the error that ends a wait at once for a *failure*."""
+    return HoldfastError(f"{failure}; see holdfast why.")
 
 
 REASON = "x" * 160
-"""What a reason is allowed for on average, over all services and nodes."""
+"""The average length of a reason that is allowed for, over all services and nodes."""
 
 WALL = 1790000000.123456
 """A time in seconds since 1970 takes as many bytes as this one."""
@@ -238,10 +238,9 @@ UID = "1000000.10000000"
 
 
 def refuse_too_large(storage: ClusterStorage, wanted: Wanted, nodes: Collection[str]) -> None:
-    """Raise ``StorageError`` unless *wanted* and the manager's record for it have room.
+    """Raise ``StorageError`` unless the file of records has room for *wanted*.
 
-    *nodes* are the cluster's nodes.  Both are compared with what the file of records
-    was made for.
+    The manager's record for it and the cluster's *nodes* must fit too.
     """
     needed = {
         Kind.CONFIGURATION: len(payload(wanted_document(wanted))),
@@ -263,10 +262,10 @@ def refuse_too_large(storage: ClusterStorage, wanted: Wanted, nodes: Collection[
 
 
 def manager_bytes(wanted: Wanted, nodes: Collection[str]) -> int:
-    """Return how many bytes the manager's record may come to need for *wanted*.
+    """Return how many bytes the manager's record may need for *wanted*.
 
-    Every service is counted as being started elsewhere after a failed start, every node as fenced
-    and dead, the history and the failovers as full, and each reason as ``REASON``.
+    Every service counts as being started elsewhere after a failed start, every node as fenced and
+    dead, the history and the failovers as full, and each reason as ``REASON``.
     """
     longest = max(nodes, key=len, default="")
     moved, dead = _longest_service(longest), _longest_node()
@@ -301,7 +300,7 @@ def manager_bytes(wanted: Wanted, nodes: Collection[str]) -> int:
 
 
 def _longest_service(longest: str) -> ServiceStatus:
-    """Return a service that is started elsewhere after a failed start, on nodes named *longest*."""
+    """Return a service that is started elsewhere after a failed start; *longest* is a node."""
     return ServiceStatus(
         state=ServiceState.REQUEST_START_BALANCE,
         node=longest,
@@ -344,6 +343,6 @@ def _longest_node() -> NodeStatus:
 
 def _grows(**fields: object) -> int:
     """Return by how many bytes an empty record grows with these *fields*."""
-    # The comma that stands between two of a kind is counted with each.
+    # The comma between two of a kind is counted with each.
     state = ClusterState(**fields)  # type: ignore[arg-type]
     return len(payload(state_document(state))) - len(payload(state_document(ClusterState()))) + 1

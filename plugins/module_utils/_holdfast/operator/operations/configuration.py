@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Declaring services, rules and the policy together, and where the cluster differs from that.
+"""Declaring services, rules and the policy together, and the drift of the cluster from that.
 
-They become one version of the wanted configuration, so that a service never runs before
-the rule that binds it or the policy that places it, and what is wrong with one of them keeps
-all as they were.  The drift is what declaring it would change, worked out by what declares it,
-and what the inventory does not have: services, rules, and options of the policy that are not at
-their default.
+They become one version of the desired configuration.  So a service never runs before its rule or
+the policy, and an error in one of them changes nothing.  The drift is what declaring them would
+change, and what the inventory does not have: services, rules, and options of the policy that are
+not at their default.
 """
 
 from __future__ import annotations
@@ -48,9 +47,9 @@ Rows = Mapping[str, Mapping[str, Any]]
 
 
 def declare_configuration(options: Mapping[str, Any], check: bool) -> Result:
-    """Declare services, rules and the policy as the module ``configuration`` was told to.
+    """Declare services, rules and the policy; the operation of the module ``configuration``.
 
-    What they do not name stays as it is.
+    What the options do not name stays as it is.
     """
     configuration = load(Path(options["config"]))
     services = by_name("services", options["services"] or ())
@@ -76,13 +75,13 @@ def declare_configuration(options: Mapping[str, Any], check: bool) -> Result:
 def declared(
     wanted: Wanted, services: Rows, rules: Rows, configuration: NodeConfiguration
 ) -> Wanted:
-    """Return *wanted* with *services* and *rules* as their options say, in whatever order.
+    """Return *wanted* with *services* and *rules* as their options say.
 
-    Raises ``InputError`` where a service or rule is not acceptable beside the others.
+    Raises ``InputError`` for a service or rule that conflicts with the others.
     """
     result = wanted
     for name in rules:
-        # As it was, it counts no more: neither for a service that goes nor for another rule.
+        # The old rule no longer counts: neither for a removed service nor for another rule.
         result = result.without_rule(name)
     present = []
     for name, row in services.items():
@@ -100,7 +99,7 @@ def declared(
 
 
 def by_name(kind: str, rows: Sequence[Mapping[str, Any]]) -> Rows:
-    """Return the options of each service or rule by its name; refuse a name that is there twice."""
+    """Return the options of each service or rule by its name; ``InputError`` for a duplicate."""
     found: dict[str, Mapping[str, Any]] = {}
     for row in rows:
         name = names.service_id(row["name"], f"{kind}.name")
@@ -111,7 +110,7 @@ def by_name(kind: str, rows: Sequence[Mapping[str, Any]]) -> Rows:
 
 
 def _check_all_agents(services: Rows, configuration: NodeConfiguration) -> None:
-    """Refuse what agents are not there for, or cannot do; each agent is asked once."""
+    """Refuse services whose agents are missing or cannot do it; each agent is asked once."""
     live = read_configuration(configuration)
     known: dict[str, AgentMetadata] = {}
     for name, row in services.items():
@@ -123,10 +122,7 @@ def _check_all_agents(services: Rows, configuration: NodeConfiguration) -> None:
 
 @contextmanager
 def told_of(kind: str, name: str = "") -> Iterator[None]:
-    """Have the option that is not acceptable named together with what it is of.
-
-    That is the service or rule called *name*, or the policy, which has no name.
-    """
+    """Name in an ``InputError`` the service or rule *name*, or the policy, with the option."""
     try:
         yield
     except InputError as error:
@@ -135,11 +131,11 @@ def told_of(kind: str, name: str = "") -> Iterator[None]:
 
 
 Asked = Mapping[str, Rows]
-"""What is asked for of ``services`` and ``rules``; a kind that nobody asks for is not there."""
+"""The options of ``services`` and ``rules``, for the kinds that were given."""
 
 
 def configuration_info(options: Mapping[str, Any], check: bool) -> Result:
-    """Export the live configuration, and compare it, as ``configuration_info`` was asked."""
+    """Export the live configuration and compare it; for the module ``configuration_info``."""
     configuration = load(Path(options["config"]))
     wanted = read_configuration(configuration)
     live = exported(wanted)
@@ -161,10 +157,10 @@ def configuration_info(options: Mapping[str, Any], check: bool) -> Result:
 
 
 def redeclared(asked: Asked, wanted: Wanted, configuration: NodeConfiguration) -> Wanted:
-    """Return *wanted* with each service and rule that it has declared again as *asked* for.
+    """Return *wanted* with each service and rule that it has declared again as *asked*.
 
-    None is added or removed, so that what stands in the way of that hides no difference.
-    Raises ``InputError`` where the options of one are not acceptable.
+    None is added or removed, so that an obstacle to that hides no difference.  Raises
+    ``InputError`` for an option that is not acceptable.
     """
     services = dict(wanted.services)
     for name, row in _to_be(asked, "services"):
@@ -185,9 +181,9 @@ def redeclared(asked: Asked, wanted: Wanted, configuration: NodeConfiguration) -
 
 
 def drift(asked: Asked, wanted: Wanted, planned: Wanted, live: Mapping[str, Any]) -> list[Drift]:
-    """Return where the services and rules of *wanted* differ from what is *asked* for.
+    """Return where the services and rules of *wanted* differ from those *asked*.
 
-    *planned* is as ``redeclared`` has it, *live* as *wanted* is ``exported``.
+    *planned* is of ``redeclared``, *live* is *wanted* as ``exported``.
     """
     changed = differences(wanted, planned)
     found: list[Drift] = []
@@ -207,16 +203,13 @@ def drift(asked: Asked, wanted: Wanted, planned: Wanted, live: Mapping[str, Any]
 
 
 def policy_asked(options: Mapping[str, Any]) -> Policy:
-    """Return the policy that *options* ask for: what they leave out is at its default.
-
-    Raises ``InputError`` naming the option that is not acceptable.
-    """
+    """Return the policy of *options* and the defaults; ``InputError`` names a bad option."""
     with told_of(POLICY):
         return policy_from_document(given_options(options))
 
 
 def policy_drift(options: Mapping[str, Any], live: Policy) -> list[Drift]:
-    """Return where the policy differs from *options*, and where it says what they do not."""
+    """Return where the policy differs from *options*, and what else it sets."""
     given, is_now = given_options(options), policy_document(live)
     return [
         one if one.name in given else replace(one, how=f"{is_now[one.name]!r} {ALONE}")
@@ -225,12 +218,12 @@ def policy_drift(options: Mapping[str, Any], live: Policy) -> list[Drift]:
 
 
 def _to_be(asked: Asked, kind: str) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the names and options of those that are not to be absent."""
+    """Return the names and options of those that are to be present."""
     return [(name, row) for name, row in asked.get(kind, {}).items() if row["state"] != ABSENT]
 
 
 def _shown(rows: Rows, planned: list[dict[str, Any]]) -> list[Any]:
-    """Return what is asked for as an export would have it, in its order."""
+    """Return what is asked in the form and order of an export."""
     there = {row["name"]: row for row in planned}
     found = []
     for name, row in sorted(rows.items()):

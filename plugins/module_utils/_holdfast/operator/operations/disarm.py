@@ -1,16 +1,16 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Holding the whole cluster, or disarming it, and letting it go, for ``cluster_maintenance``.
+"""Pausing and disarming the cluster, and ending both, for ``cluster_maintenance``.
 
-Both keep the manager from doing anything.  Global maintenance leaves the nodes guarded:
-one that loses its storage is still reset by its watchdog.  A disarmed cluster has let go
-of the watchdogs too, in an orderly way.
+In both the manager does nothing.  In global maintenance a node that loses its storage is still
+reset by its watchdog.  A disarmed cluster has released the watchdogs too, in order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +19,16 @@ from ...cluster.model.desired import Wanted
 from ...cluster.model.maintenance import maintenance_document, with_times_told
 from ...cluster.model.state import ClusterState
 from ...errors import InputError
-from ...node.configuration import NodeConfiguration, load
+from ...node.configuration import load
 from ...result import Result
-from .change import await_manager, change_wanted
+from .change import change_and_wait
 from .maintenance import asked_maintenance, declare_global_maintenance
 
 HOLD = "hold"
 
 
 def declare_cluster_maintenance(options: Mapping[str, Any], check: bool) -> Result:
-    """Begin the maintenance that the mode names, or end whichever there is.
+    """Begin the maintenance that ``mode`` names, or end both kinds.
 
     Raises ``InputError`` when one is to begin while the other is in force.
     """
@@ -59,18 +59,15 @@ def _declare_disarm(options: Mapping[str, Any], mode: str, check: bool) -> Resul
             )
         return wanted.with_disarm(mode, asked_maintenance(options, wanted.disarmed_by))
 
-    change = change_wanted(configuration, plan, check=check)
-    version = change.after.version
+    change, _state = change_and_wait(configuration, options, plan, check, partial(_missing, mode))
     disarm = _document(change.after)
-    values: dict[str, Any] = {"maintenance": None, "disarm": disarm, "version": version}
-    if options["wait"] and not check:
-        _wait(configuration, mode, version, options["timeout"])
+    values = {"maintenance": None, "disarm": disarm, "version": change.after.version}
     before, after = with_times_told(_document(change.before)), with_times_told(disarm)
     return Result(change.changed, values, {"disarm": before}, {"disarm": after})
 
 
 def _joined(one: Result, other: Result) -> Result:
-    """Return what two changes in a row did together; *other* is named only if it did something."""
+    """Return the result of two changes in a row; *other* is in the diff only if it changed."""
     if not other.changed:
         return replace(one, values={**one.values, "disarm": other.values["disarm"]})
     both = {**dict(one.values), **dict(other.values), "maintenance": one.values["maintenance"]}
@@ -84,30 +81,26 @@ def _joined(one: Result, other: Result) -> Result:
 
 
 def _document(wanted: Wanted) -> dict[str, Any] | None:
-    """Return how the cluster is disarmed, and by whom; None while it is armed."""
+    """Return how the cluster is disarmed, and by which owner; None while it is armed."""
     if not wanted.disarm:
         return None
     by = maintenance_document(wanted.disarmed_by) if wanted.disarmed_by is not None else {}
     return {"mode": wanted.disarm, **{key: by.get(key) for key in ("reason", "owner", "since")}}
 
 
-def _wait(configuration: NodeConfiguration, mode: str, version: int, timeout: float) -> None:
-    def done(state: ClusterState) -> bool:
-        return state.disarm == (DISARMED if mode else "") and (
-            not mode or state.disarm_mode == mode
-        )
-
-    def why(state: ClusterState) -> str:
-        if not mode:
-            return "The cluster is not armed"
-        moving = [
-            f"{key} ({one.state.value})"
-            for key, one in sorted(state.services.items())
-            if one.state.value not in ("freeze", "error", "stopped")
-        ]
-        under_way = f"; under way: {', '.join(moving)}" if moving else ""
-        if state.disarm_waits:
-            under_way += f"; it waits for {state.disarm_waits}"
-        return f"The cluster is {state.disarm or 'armed'}{under_way}"
-
-    await_manager(configuration, version, timeout, done, why)
+def _missing(mode: str, state: ClusterState) -> str:
+    """Return why the cluster is not disarmed as *mode* says, or not armed if that is empty."""
+    disarmed = state.disarm == DISARMED and state.disarm_mode == mode
+    if disarmed if mode else not state.disarm:
+        return ""
+    if not mode:
+        return "The cluster is not armed"
+    moving = [
+        f"{key} ({one.state.value})"
+        for key, one in sorted(state.services.items())
+        if one.state.value not in ("freeze", "error", "stopped")
+    ]
+    under_way = f"; under way: {', '.join(moving)}" if moving else ""
+    if state.disarm_waits:
+        under_way += f"; it waits for {state.disarm_waits}"
+    return f"The cluster is {state.disarm or 'armed'}{under_way}"

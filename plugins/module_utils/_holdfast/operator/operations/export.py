@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The wanted configuration as variables or kept in a file, and how two of them differ.
+"""Export, backup and restore of the desired configuration, and the differences between two.
 
-An export has each service and rule as the options of the modules ``service`` and ``rule``
-that declare it again, but for the values of secrets, and the policy as the options of the
-module ``cluster_policy``.  A backup has everything, so it is a file for its owner alone; what is
-in it is shown in no result, diff or log but as an export shows it.
+An export has each service, rule and the policy as the options of the modules ``service``, ``rule``
+and ``cluster_policy``, without the values of secrets.  A backup has everything, so its file is for
+its owner only; results, diffs and logs show it as an export.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ from .change import change_wanted
 ABSENT = "absent"
 
 KINDS = {"services": "service", "rules": "rule"}
-"""What is declared by name, and what one of them is called."""
+"""What is declared by name, with its singular."""
 
 POLICY = "policy"
-"""What is declared once; its options are what can differ in it."""
+"""What is declared once; its options can differ."""
 
 NOWHERE = "declared nowhere in the cluster"
 ALONE = "only in the cluster"
@@ -53,14 +52,14 @@ _DEFAULTS: dict[str, Any] = {
     },
     "strict": False,
 }
-"""What an option counts as that an export leaves out."""
+"""The values of options that an export leaves out."""
 
 
 @dataclass(frozen=True)
 class Drift:
-    """One difference: what (``service``, ``rule``, ``policy``), which, and how it differs.
+    """One difference: *kind* (``service``, ``rule``, ``policy``), *name*, and how it differs.
 
-    Of the policy *name* is the option.
+    For the policy *name* is the option.
     """
 
     kind: str
@@ -85,16 +84,9 @@ def exported(wanted: Wanted) -> dict[str, Any]:
 def differences(before: Wanted, after: Wanted) -> list[Drift]:
     """Return where services, rules and policy *before* a change differ from those *after* it.
 
-    That is everything: options at their default, too, and that a secret is another one, without
-    saying which.
+    Options at their default are compared too.  For another secret the result names no value.
     """
-    asked, live = exported(after), exported(before)
-    for kind in KINDS:
-        present = {row["name"]: row for row in live[kind]}
-        for row in asked[kind]:
-            for option in present.get(row["name"], {}):
-                row.setdefault(option, _DEFAULTS.get(option))
-    found = _compared(asked, live)
+    found = _compared(exported(after), exported(before))
     told = {one.name for one in found if one.kind == "service"}
     for name, service in sorted(after.services.items()):
         if name not in told and service != before.services[name]:
@@ -113,10 +105,9 @@ def policy_differences(before: Policy, after: Policy) -> list[Drift]:
 
 
 def read_configuration(configuration: NodeConfiguration) -> Wanted:
-    """Return the wanted configuration without the maintenances that the manager has ended.
+    """Return the desired configuration without the maintenances that the manager has ended.
 
-    Where the manager's record is damaged all of them stand in it: what was declared is wanted
-    most just then.
+    While the manager's record is damaged it has all of them.
     """
     with closing(ClusterStorage(configuration)) as storage:
         wanted = storage.read_wanted()[0]
@@ -128,10 +119,7 @@ def read_configuration(configuration: NodeConfiguration) -> Wanted:
 
 
 def _compared(asked: Mapping[str, Any], live: Mapping[str, Any]) -> list[Drift]:
-    """Return where the export *live* differs from the export *asked* for.
-
-    What a secret is cannot be compared with what is hidden, so that counts as equal.
-    """
+    """Return where the export *live* differs from the export *asked*; hidden secrets are equal."""
     found: list[Drift] = []
     for kind, word in KINDS.items():
         wanted = {row["name"]: row for row in asked[kind]}
@@ -140,8 +128,9 @@ def _compared(asked: Mapping[str, Any], live: Mapping[str, Any]) -> list[Drift]:
             if name not in present:
                 found.append(Drift(word, name, NOWHERE))
                 continue
-            for option, value in row.items():
-                is_now = present[name].get(option, _DEFAULTS.get(option))
+            for option in {**row, **present[name]}:
+                default = _DEFAULTS.get(option)
+                value, is_now = row.get(option, default), present[name].get(option, default)
                 if not _equal(value, is_now):
                     found.append(Drift(word, name, f"{option}: {is_now!r} instead of {value!r}"))
         found.extend(Drift(word, name, ALONE) for name in present if name not in wanted)
@@ -149,7 +138,7 @@ def _compared(asked: Mapping[str, Any], live: Mapping[str, Any]) -> list[Drift]:
 
 
 def _equal(asked: Any, live: Any) -> bool:
-    """Return whether two values are the same, where a hidden one may be any."""
+    """Return whether two values are the same; a hidden one equals any."""
     if live == HIDDEN:
         return True
     if isinstance(asked, Mapping) and isinstance(live, Mapping):
@@ -172,7 +161,7 @@ _MODE = 0o600
 
 
 def back_up(options: Mapping[str, Any], check: bool) -> Result:
-    """Write the configuration into a file, as the module ``configuration_backup`` was told to."""
+    """Write the configuration into a file; the operation of the module ``configuration_backup``."""
     configuration = load(Path(options["config"]))
     path = absolute_path(options["path"], "path")
     document = backup_document(configuration, read_configuration(configuration))
@@ -189,9 +178,9 @@ def back_up(options: Mapping[str, Any], check: bool) -> Result:
 
 
 def restore(options: Mapping[str, Any], check: bool) -> Result:
-    """Declare what a backup has, as the module ``configuration_restore`` was told to.
+    """Declare the content of a backup; the operation of the module ``configuration_restore``.
 
-    What the backup does not have stays, unless the restore is to be exact.
+    What the backup does not have stays, unless ``exact`` is set.
     """
     configuration = load(Path(options["config"]))
     path = absolute_path(options["path"], "path")
@@ -224,8 +213,8 @@ def backup_document(configuration: NodeConfiguration, wanted: Wanted) -> dict[st
 def read_backup(path: Path, configuration: NodeConfiguration) -> Wanted:
     """Return the configuration in a backup.
 
-    Raises ``InputError`` when the file is none, is of another cluster, or can be written by
-    somebody else.
+    Raises ``InputError`` when the file is no backup, is of another cluster, or is writable for
+    other users.
     """
     document = _document(path)
     if document.get("format") != FORMAT or document.get("version") != VERSION:
@@ -242,10 +231,10 @@ def read_backup(path: Path, configuration: NodeConfiguration) -> Wanted:
 
 
 def restored(wanted: Wanted, kept: Wanted, *, exact: bool) -> Wanted:
-    """Return *wanted* with what *kept* has; with *exact* without what it does not have.
+    """Return *wanted* with the content of *kept*; with *exact* without anything else.
 
-    Maintenance, requests and disarming are of their moment: they stay as they are.  Rules
-    are checked as when they are declared.
+    Maintenance, requests and disarming stay as they are.  Rules are checked as when they are
+    declared.
     """
     result = wanted
     for rule in wanted.rules():
@@ -298,7 +287,7 @@ def _counts(document: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _told(document: dict[str, Any] | None) -> object:
-    """Return what may be shown of a backup: what is in it, without secrets."""
+    """Return the content of a backup without secrets."""
     if document is None:
         return None
     try:

@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Putting a node or the whole cluster into maintenance and out of it, for the modules.
 
-Each function takes the options of its module and whether it is check mode, and returns
-what changed; the plan in check mode is the one that is applied.  What an option does
-not say of a maintenance that is there stays as it is.  A fence by hand leaves its node off and
-empty until ``unfence`` ends that: somebody may be working on the machine.
+Each operation takes the options of its module and whether it is check mode, and returns what
+changed.  An option that is not given leaves an existing maintenance as it is.  A manual fence
+leaves its node off and empty until ``unfence``: a person may be working on the machine.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +33,9 @@ from ...cluster.model.maintenance import (
     with_times_told,
 )
 from ...cluster.model.report import Mode
-from ...cluster.model.state import (
-    ClusterState,
-    NodeState,
-    NodeStatus,
-)
+from ...cluster.model.state import ClusterState, NodeState
 from ...cluster.model.state_codec import state_from_document
-from ...cluster.model.states import (
-    ServiceState,
-)
+from ...cluster.model.states import ServiceState
 from ...errors import FormatError, HoldfastError, InputError
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import NodeConfiguration, load
@@ -51,14 +45,14 @@ from ...storage.whiteboard.block import GlobalBlock
 from ...storage.whiteboard.board import Board
 from ...storage.whole_file import ClusterPaths, exists
 from ..report.status import global_maintenance
-from .change import await_manager, change_wanted, read_cluster
+from .change import await_manager, change_and_wait, change_wanted, read_cluster
 
 ON_THE_WHITEBOARD = Maintenance("set on the whiteboard")
-"""A global maintenance of which block 0 is all there is."""
+"""A global maintenance that is only in block 0."""
 
 
 def declare_maintenance(options: Mapping[str, Any], check: bool) -> Result:
-    """Drain a node, or use it again, as the module ``node_maintenance`` was told to."""
+    """Drain a node, or use it again; the operation of the module ``node_maintenance``."""
     configuration = load(Path(options["config"]))
     node = names.node_name(options["node"] or configuration.node)
     configuration.require_member(node)
@@ -73,19 +67,18 @@ def declare_maintenance(options: Mapping[str, Any], check: bool) -> Result:
             return wanted
         return wanted.with_maintenance(node, asked_maintenance(options, before))
 
-    change = change_wanted(configuration, plan, check=check)
+    missing = partial(_not_drained, node, services) if drain else partial(_not_in_use, node)
+    change, state = change_and_wait(configuration, options, plan, check, missing)
     before = _document(change.before.maintenance.get(node))
     after = _document(change.after.maintenance.get(node))
-    version = change.after.version
-    values: dict[str, Any] = {"node": node, "maintenance": after, "version": version}
-    if options["wait"] and not check:
-        timeout = options["timeout"]
-        if drain:
-            state = _wait_for_drain(configuration, node, services, version, timeout)
-            moved = {one: state.services[one].node for one in services if one in state.services}
-            values["moved"] = moved
-        else:
-            _wait_for_node(configuration, node, version, timeout)
+    values: dict[str, Any] = {
+        "node": node,
+        "maintenance": after,
+        "version": change.after.version,
+    }
+    if drain and state is not None:
+        moved = {one: state.services[one].node for one in services if one in state.services}
+        values["moved"] = moved
     kept = change.before.maintenance.get(node)
     warnings: tuple[str, ...] = ()
     if drain and kept is not None and _is_kept_by_fence(options, kept):
@@ -98,9 +91,9 @@ def declare_maintenance(options: Mapping[str, Any], check: bool) -> Result:
 
 
 def _is_kept_by_fence(options: Mapping[str, Any], before: Maintenance) -> bool:
-    """Return whether a drain would take the place of what a fence by hand left.
+    """Return whether a drain would replace the maintenance of a manual fence.
 
-    Whoever ends that drain, or its expiry, would switch the node on under somebody's hands.
+    The end of that drain would power the node on while a person works on it.
     """
     asked = options["reason"] if options["reason"] is not None else before.reason
     other = not asked.startswith(FENCE_REASON) or options.get("until") or options.get("duration")
@@ -108,9 +101,9 @@ def _is_kept_by_fence(options: Mapping[str, Any], before: Maintenance) -> bool:
 
 
 def declare_global_maintenance(options: Mapping[str, Any], check: bool) -> Result:
-    """Begin or end the cluster's maintenance as the module ``cluster_maintenance`` was told to.
+    """Begin or end global maintenance; an operation of the module ``cluster_maintenance``.
 
-    To end one that somebody set on the whiteboard alone, its global block is written.
+    To end one that was set on the whiteboard alone, its global block is written.
     """
     configuration = load(Path(options["config"]))
     begin = options["state"] == "present"
@@ -131,21 +124,22 @@ def declare_global_maintenance(options: Mapping[str, Any], check: bool) -> Resul
     version = change.after.version
     values: dict[str, Any] = {"maintenance": after, "version": version}
     if options["wait"] and not check:
-        _wait_for_hold(configuration, change.after.global_maintenance, version, options["timeout"])
+        missing = partial(_not_agreed, change.after.global_maintenance)
+        await_manager(configuration, version, options["timeout"], missing)
     changed = change.changed or (by_hand is not None and not begin)
     told_before, told_after = with_times_told(before), with_times_told(after)
     return Result(changed, values, {"maintenance": told_before}, {"maintenance": told_after})
 
 
 def asked_maintenance(options: Mapping[str, Any], before: Maintenance | None) -> Maintenance:
-    """Return the maintenance that *options* ask for where *before* is in force.
+    """Return the maintenance of *options* where *before* is in force.
 
     Raises ``InputError`` for an end that is no time, or is over.
     """
     now = time.time()
     known = before or Maintenance(since=now)
     reason = options["reason"] if options["reason"] is not None else known.reason
-    # Who fences a node that somebody else drained keeps it empty from then on.
+    # A manual fence takes over the maintenance of a node that another owner drained.
     fenced_now = (reason or "").startswith(FENCE_REASON) and not fenced_by_hand(known)
     owner = options["owner"] or ("" if fenced_now else known.owner) or user_name()
     until = _until(options, known)
@@ -177,9 +171,9 @@ def _time(value: str) -> float:
 
 
 def _on_the_board(configuration: NodeConfiguration) -> Maintenance | None:
-    """Return the global maintenance that somebody set on the whiteboard, or None.
+    """Return the global maintenance that a person set on the whiteboard, or None.
 
-    What the manager itself wrote there, and is about to take back, is not that.
+    Not one that the manager wrote there and is about to take back.
     """
     with closing(ClusterStorage(configuration)) as storage:
         state = storage.read_manager() or ClusterState()
@@ -199,7 +193,7 @@ def _document(maintenance: Maintenance | None) -> dict[str, Any] | None:
 
 
 def user_name() -> str:
-    """Return who runs this, by sudo if so; a container's user may have a number only."""
+    """Return the user's name, before sudo if so; a container's user may have only a number."""
     by_sudo = os.environ.get("SUDO_USER")
     if by_sudo and os.geteuid() == 0:
         return by_sudo
@@ -209,75 +203,43 @@ def user_name() -> str:
         return f"user id {os.geteuid()}"
 
 
-def _wait_for_drain(
-    configuration: NodeConfiguration,
-    node: str,
-    services: Sequence[str],
-    version: int,
-    timeout: float,
-) -> ClusterState:
-    """Wait until *node* is empty, and none of *services*, which were on it, is just started."""
-
-    def starting(state: ClusterState) -> list[str]:
-        return [
-            one
-            for one in services
-            if one in state.services and state.services[one].state is ServiceState.REQUEST_START
-        ]
-
-    def done(state: ClusterState) -> bool:
-        return not state.services_on(node) and not starting(state)
-
-    def why(state: ClusterState) -> str:
-        left = [f"{one} ({state.services[one].why})" for one in state.services_on(node)]
-        if left:
-            return f"Node {node!r} is not drained, these are still on it: {', '.join(left)}"
-        known = [(one, state.services[one]) for one in starting(state)]
-        told = [f"{one} on {status.node} ({status.why})" for one, status in known]
-        return f"Node {node!r} is empty, but these are not started yet: {', '.join(told)}"
-
-    return await_manager(configuration, version, timeout, done, why)
+def _not_drained(node: str, services: Sequence[str], state: ClusterState) -> str:
+    """Return why *node* is not empty, or which of *services*, once on it, are not started yet."""
+    left = [f"{one} ({state.services[one].why})" for one in state.services_on(node)]
+    if left:
+        return f"Node {node!r} is not drained, these are still on it: {', '.join(left)}"
+    known = [(one, state.services[one]) for one in services if one in state.services]
+    starting = [
+        f"{one} on {status.node} ({status.why})"
+        for one, status in known
+        if status.state is ServiceState.REQUEST_START
+    ]
+    if starting:
+        return f"Node {node!r} is empty, but these are not started yet: {', '.join(starting)}"
+    return ""
 
 
-def _wait_for_node(
-    configuration: NodeConfiguration, node: str, version: int, timeout: float
-) -> ClusterState:
-    """Wait until the node is online, and its LRM says that services may come to it again."""
-
-    def done(state: ClusterState) -> bool:
-        status = state.nodes.get(node)
-        online = status is not None and status.state is NodeState.ONLINE
-        return online and not _kept_empty(status)
-
-    def why(state: ClusterState) -> str:
-        status = state.nodes.get(node)
-        known = f"{status.state.value}: {status.reason}" if status is not None else "unknown"
-        if _kept_empty(status):
-            known += "; its LRM still keeps it empty"
-        return f"Node {node!r} is {known}"
-
-    return await_manager(configuration, version, timeout, done, why)
+def _not_in_use(node: str, state: ClusterState) -> str:
+    """Return why *node* is not online, or that its LRM still lets no service come to it."""
+    status = state.nodes.get(node)
+    known, empty = "unknown", ""
+    if status is not None:
+        known = f"{status.state.value}: {status.reason}"
+        if status.mode == Mode.MAINTENANCE.value:
+            empty = "; its LRM still keeps it empty"
+        elif status.state is NodeState.ONLINE:
+            return ""
+    return f"Node {node!r} is {known}{empty}"
 
 
-def _kept_empty(status: NodeStatus | None) -> bool:
-    return status is not None and status.mode == Mode.MAINTENANCE.value
-
-
-def _wait_for_hold(
-    configuration: NodeConfiguration, wanted: Maintenance | None, version: int, timeout: float
-) -> None:
-    """Wait until the manager keeps to it, and the whiteboard says the same."""
-
-    def done(state: ClusterState) -> bool:
-        agreed = state.board is (wanted is not None) and not state.board_pending
-        return state.hold == wanted and agreed
-
-    def why(state: ClusterState) -> str:
-        if state.hold is None:
-            return "The cluster is not in maintenance"
-        return f"The cluster is in maintenance ({told(state.hold)})"
-
-    await_manager(configuration, version, timeout, done, why)
+def _not_agreed(wanted: Maintenance | None, state: ClusterState) -> str:
+    """Return why the manager does not keep to *wanted* yet, or the whiteboard says otherwise."""
+    agreed = state.board is (wanted is not None) and not state.board_pending
+    if state.hold == wanted and agreed:
+        return ""
+    if state.hold is None:
+        return "The cluster is not in maintenance"
+    return f"The cluster is in maintenance ({told(state.hold)})"
 
 
 def kept_empty(configuration: NodeConfiguration, node: str) -> Maintenance | None:
@@ -287,11 +249,11 @@ def kept_empty(configuration: NodeConfiguration, node: str) -> Maintenance | Non
 
 
 NEEDS_CONFIG = ("node", "reason", "owner", "until", "duration")
-"""What the whiteboard has no place for."""
+"""The options that the whiteboard has no place for."""
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Refuse what would be overlooked, and a node of another cluster, before anything is done."""
+    """Refuse options that would have no effect, and the configuration of another cluster."""
     declares = options["config"] is not None and options["maintenance"] is not None
     for option in NEEDS_CONFIG:
         if options[option] is not None and not declares:
@@ -311,7 +273,7 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 
 def with_maintenance(files: Result, options: Mapping[str, Any], check: bool) -> Result:
-    """Declare the maintenance that *options* ask for, and return it together with *files*."""
+    """Declare the maintenance of *options*, and return its result together with *files*."""
     begin = options["maintenance"]
     more: dict[str, Any] = {"wait": False, "timeout": 0.0}
     if options["node"] is not None:
@@ -336,7 +298,7 @@ def with_maintenance(files: Result, options: Mapping[str, Any], check: bool) -> 
 def read_hold(paths: ClusterPaths, board: Board) -> dict[str, Any] | None:
     """Return the global maintenance as plain data, None if there is none.
 
-    What cannot be read of the records is passed over: then it is what *board* says.
+    Without readable records it is that of *board*.
     """
     state, wanted = ClusterState(), Wanted()
     if exists(paths.state):

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Moving a service by an operator's request, and emptying nodes once, for the modules.
+"""Moving a service by an operator's request, and evacuating nodes, for the modules.
 
-Where everything would go is known before anything is asked of the manager, so that a node
-which cannot be emptied stays as it is.
+An evacuation plans all moves before it requests any, so a node that cannot be emptied stays as it
+is.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,44 +21,35 @@ from ...cluster.crm.global_maintenance import why_held
 from ...cluster.model.desired import MOVE, Request, Wanted
 from ...cluster.model.observed import Seen
 from ...cluster.model.service import needs_from_options
-from ...cluster.model.state import (
-    ClusterState,
-    Event,
-    ServiceStatus,
-)
-from ...cluster.model.states import (
-    MOVABLE,
-    PASSING,
-    ServiceState,
-)
+from ...cluster.model.state import ClusterState, Event, ServiceStatus
+from ...cluster.model.states import MOVABLE, PASSING, ServiceState
 from ...errors import HoldfastError, InputError
 from ...node.configuration import NodeConfiguration, load
 from ...result import Result
 from ..forecast.moves import (
     Evacuation,
     checked_nodes,
+    emptied,
     look,
     placed,
-    plan_evacuation,
     short_of_room,
 )
-from .change import POLL, await_manager, change_wanted
+from .change import POLL, await_manager, change_and_wait, change_wanted, no_use
 
 ENDS = ("refused", "migration_failed", "error")
-"""Lines of the history that end a request to move without it."""
-
+"""Kinds of events that end a request to move without success."""
 
 TAKES_UP = 5.0
-"""Seconds that a request which was just written is waited for at least, however long it took
-until it could be written: some rounds of the manager."""
+"""Shortest wait in seconds for a written request, some turns of the manager, even if writing it
+took all of the timeout."""
 
 
 def declare_move(options: Mapping[str, Any], check: bool) -> Result:
-    """Ask for a service to be moved to a node, unless it is there or on its way.
+    """Request the move of a service to a node, unless it is there or on its way.
 
-    With *wait*, a service that is just on its way elsewhere is waited for first.  What the
-    manager would refuse is refused before anything is written, and in check mode too.
-    Raises ``InputError`` or ``HoldfastError`` with the reason.
+    With ``wait`` a service that is on its way elsewhere is waited for first.  What the manager
+    would refuse is refused before anything is written, and in check mode too.  Raises
+    ``InputError`` or ``HoldfastError`` with the reason.
     """
     configuration = load(Path(options["config"]))
     name = names.service_id(options["name"])
@@ -79,14 +71,16 @@ def declare_move(options: Mapping[str, Any], check: bool) -> Result:
     values: dict[str, Any] = {"service": name, "node": node, "version": change.after.version}
     if options["wait"] and not check:
         left = max(min(TAKES_UP, options["timeout"]), round(until - time.monotonic(), 1))
-        values["status"] = _wait(configuration, name, node, change.after.version, left, state)
+        missing = partial(_missing, name, node, frozenset(state.events))
+        there = await_manager(configuration, change.after.version, left, missing).services[name]
+        values["status"] = {"state": there.state.value, "node": node, "reason": there.why}
     return Result(change.changed, values, {name: {"node": before}}, {name: {"node": node}})
 
 
 def _look_once_it_can_go(
     configuration: NodeConfiguration, name: str, node: str, until: float
 ) -> tuple[ClusterState, Seen]:
-    """Look until the service is not on its way to another node, at the latest at *until*."""
+    """Read the state until the service is not on its way to another node, or *until* is over."""
     while True:
         state, seen = look(configuration)
         status = _status(name, state, seen.wanted)
@@ -118,7 +112,7 @@ def _place(status: ServiceStatus) -> str:
 def _refuse_what_cannot_be(
     name: str, node: str, status: ServiceStatus, state: ClusterState, seen: Seen, waits: bool
 ) -> None:
-    """Raise the reason why the service cannot go; a passing state is none for who *waits*."""
+    """Raise the reason why the service cannot go; with *waits* a passing state is none."""
     held = why_held(state)
     if held:
         raise HoldfastError(f"Service {name!r} is not moved: {held}.")
@@ -132,52 +126,32 @@ def _refuse_what_cannot_be(
         raise InputError("node", node, f"a node that can take service {name!r} now; {why}")
 
 
-def _wait(
-    configuration: NodeConfiguration,
-    name: str,
-    node: str,
-    version: int,
-    timeout: float,
-    last: ClusterState,
-) -> dict[str, Any]:
-    """Wait until the service is there; a refusal, a failed move or an error ends that at once."""
-    known = set(last.events)
-
-    def done(state: ClusterState) -> bool:
-        status = state.services.get(name)
-        ended = (ServiceState.STARTED, ServiceState.STOPPED)
-        return status is not None and status.state in ended and _place(status) == node
-
-    def failed(state: ClusterState) -> str:
-        for event in reversed(state.events):
-            if event.kind in ENDS and event.service == name and event not in known:
-                return f"Service {name!r} was not moved to {node}: {event.text}"
+def _missing(name: str, node: str, known: Container[Event], state: ClusterState) -> str:
+    """Return why the service is not on *node*; raise for an end that is not among the *known*."""
+    status = state.services.get(name)
+    ended = (ServiceState.STARTED, ServiceState.STOPPED)
+    if status is not None and status.state in ended and _place(status) == node:
         return ""
-
-    def why(state: ClusterState) -> str:
-        status = state.services.get(name)
-        if status is None:
-            return f"Service {name!r} is not known to the manager any more"
-        return f"Service {name!r} is {status.state.value} on {status.node}: {status.why}"
-
-    state = await_manager(configuration, version, timeout, done, why, failed)
-    status = state.services[name]
-    return {"state": status.state.value, "node": node, "reason": status.why}
+    for event in reversed(state.events):
+        if event.kind in ENDS and event.service == name and event not in known:
+            raise no_use(f"Service {name!r} was not moved to {node}: {event.text}")
+    if status is None:
+        return f"Service {name!r} is not known to the manager any more"
+    return f"Service {name!r} is {status.state.value} on {status.node}: {status.why}"
 
 
 def evacuate(options: Mapping[str, Any], check: bool) -> Result:
-    """Move everything off the nodes, as the module ``evacuate`` was told to.
+    """Move all services off the nodes; the operation of the module ``evacuate``.
 
-    Raises ``HoldfastError`` naming each service that cannot leave, before anything is
-    changed, unless only a part was asked for; and while nothing is moved in the whole cluster.
-    Where everything would go is told in check mode then too.
+    Raises ``HoldfastError`` naming each service that cannot leave, before any change, unless
+    ``partial`` is set; except in check mode also while the cluster is paused.
     """
     configuration = load(Path(options["config"]))
     nodes = checked_nodes(options["nodes"] or [configuration.node], configuration)
     state, seen = look(configuration)
-    plan = plan_evacuation(state, seen, nodes)
+    plan, _state, _seen = emptied(state, seen, nodes)
     held = why_held(state)
-    # First: a service that waits in the state freeze would be named for that alone.
+    # First: a service in the state freeze would be named for that alone.
     if held and not check and (plan.moves or plan.blocked):
         raise HoldfastError(f"Nothing was moved off {', '.join(nodes)}: {held}.")
     if plan.blocked and not options["partial"]:
@@ -201,19 +175,16 @@ def evacuate(options: Mapping[str, Any], check: bool) -> Result:
                     wanted = wanted.with_request(move.service, request)
             return wanted
 
-        change = change_wanted(configuration, ask, check=False)
-        if options["wait"]:
-            known = frozenset(state.events)
-            state = _wait_until_left(
-                configuration, plan, change.after.version, options["timeout"], known
-            )
-            after = {one: state.services[one].node for one in before if one in state.services}
+        missing = partial(_still_there, before, frozenset(state.events))
+        _change, left = change_and_wait(configuration, options, ask, check, missing)
+        if left is not None:
+            after = {one: left.services[one].node for one in before if one in left.services}
     values["placed"] = after
     return Result(bool(plan.moves), values, before, after, warnings)
 
 
 def place_info(options: Mapping[str, Any], check: bool) -> Result:
-    """Return where a service would be started now, as the module ``place_info`` was asked."""
+    """Return where a service would be started now; for the module ``place_info``."""
     configuration = load(Path(options["config"]))
     service = names.service_id(options["service"])
     state, seen = look(configuration)
@@ -237,32 +208,11 @@ def _cannot(nodes: Sequence[str], plan: Evacuation) -> str:
     return f"Nothing was moved off {', '.join(nodes)}, as not everything can leave. {told}"
 
 
-def _wait_until_left(
-    configuration: NodeConfiguration,
-    plan: Evacuation,
-    version: int,
-    timeout: float,
-    known: Container[Event],
-) -> ClusterState:
-    """Wait until all have left; a refusal, a failed move or an error ends that at once."""
-    sources = {move.service: move.source for move in plan.moves}
-
-    def left(state: ClusterState) -> list[str]:
-        return [
-            service for service, source in sources.items() if service in state.services_on(source)
-        ]
-
-    def why(state: ClusterState) -> str:
-        told = [f"{one} on {sources[one]} ({state.services[one].why})" for one in left(state)]
-        return f"These have not left yet: {', '.join(told)}"
-
-    def failed(state: ClusterState) -> str:
-        staying = left(state)
-        for event in reversed(state.events):
-            if event.kind in ENDS and event.service in staying and event not in known:
-                return f"Service {event.service!r} did not leave: {event.text}"
-        return ""
-
-    return await_manager(
-        configuration, version, timeout, lambda state: not left(state), why, failed
-    )
+def _still_there(sources: Mapping[str, str], known: Container[Event], state: ClusterState) -> str:
+    """Return which services have not left their *sources*; raise for an end that is not *known*."""
+    left = [one for one, source in sources.items() if one in state.services_on(source)]
+    for event in reversed(state.events):
+        if event.kind in ENDS and event.service in left and event not in known:
+            raise no_use(f"Service {event.service!r} did not leave: {event.text}")
+    told = [f"{one} on {sources[one]} ({state.services[one].why})" for one in left]
+    return f"These have not left yet: {', '.join(told)}" if told else ""

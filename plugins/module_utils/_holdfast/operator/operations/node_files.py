@@ -57,7 +57,7 @@ def declare_fence(options: Mapping[str, Any], check: bool) -> Result:
 
 
 def _present(path: Path) -> tuple[Any, bool]:
-    """Return what the file says now, None if nothing, and whether it is for us alone."""
+    """Return the content of the file, None without one, and whether only its owner can read it."""
     try:
         found = path.stat()
         private = not found.st_mode & 0o077 and found.st_uid in (0, os.geteuid())
@@ -67,7 +67,7 @@ def _present(path: Path) -> tuple[Any, bool]:
 
 
 def declare_node(options: Mapping[str, Any], check: bool) -> Result:
-    """Write a node's configuration file as the module ``node_config`` was told to."""
+    """Write a node's configuration file; the operation of the module ``node_config``."""
     path = names.absolute_path(options["config"], "config")
     configuration = from_document(options)
     check_declared(configuration)
@@ -82,10 +82,10 @@ def declare_node(options: Mapping[str, Any], check: bool) -> Result:
 
 
 def _refuse_rename_with_services(before: Any, after: NodeConfiguration) -> None:
-    """Refuse another name or host id for a node that has services.
+    """Raise ``InputError`` for another name or host id of a node that has services.
 
-    Its LRM would publish them under the new name, and nobody could stop or recover them under the
-    old one.  Raises ``InputError``, and ``StorageError`` where the records cannot be read.
+    Its LRM would publish them under the new name, and they could not be stopped or recovered under
+    the old one.  ``StorageError`` where the records cannot be read.
     """
     try:
         old = from_document(before) if isinstance(before, dict) else None

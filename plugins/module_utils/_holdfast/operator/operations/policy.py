@@ -1,10 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules and the policy of a cluster, for the modules ``rule`` and ``cluster_policy``.
-
-Each function takes the options of its module and whether it is check mode, and
-returns what changed; the plan in check mode is the one that is applied.
-"""
+"""Rules and the policy of a cluster, for the modules ``rule`` and ``cluster_policy``."""
 
 from __future__ import annotations
 
@@ -26,18 +22,15 @@ from ...cluster.model.rules import (
 )
 from ...cluster.model.service import Service
 from ...errors import InputError
-from ...node.configuration import (
-    NodeConfiguration,
-    load,
-)
+from ...node.configuration import NodeConfiguration, load
 from ...result import Result
-from .change import await_manager, change_wanted
+from .change import change_and_wait, change_wanted
 
 
 def declare_rule(options: Mapping[str, Any], check: bool) -> Result:
-    """Declare a rule as the module ``rule`` was told to, or remove it.
+    """Declare or remove a rule; the operation of the module ``rule``.
 
-    In check mode services count as declared that are to be declared before it.
+    In check mode the services in ``expected`` count as declared.
     """
     configuration = load(Path(options["config"]))
     name = names.service_id(options["name"])
@@ -61,7 +54,7 @@ def declare_rule(options: Mapping[str, Any], check: bool) -> Result:
 def rule_from_options(
     options: Mapping[str, Any], configuration: NodeConfiguration
 ) -> NodeRule | ServiceRule:
-    """Return a rule of module options, checked against the nodes that the cluster has."""
+    """Return a rule of module options, checked against the cluster's nodes."""
     if options.get("affinity"):
         rule = service_rule_from_options(options)
         if rule.affinity == APART and len(rule.services) > len(configuration.members):
@@ -79,7 +72,7 @@ def rule_from_options(
 
 
 def _numbers(nodes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return priorities as numbers: Ansible may hand over a number as its text."""
+    """Return priorities as numbers: Ansible may pass a number as text."""
     return {
         name: int(value) if isinstance(value, str) and value.isdigit() else value
         for name, value in nodes.items()
@@ -94,38 +87,27 @@ def _rule(wanted: Wanted, name: str) -> dict[str, Any] | None:
 
 
 def declare_policy(options: Mapping[str, Any], check: bool) -> Result:
-    """Change what *options* say of the cluster's policy; what they leave out stays as it is.
+    """Change the options of the policy that are given; others stay as they are.
 
-    With ``wait`` it is in force at the end: each LRM reads what the manager has taken up.
+    With ``wait`` the policy is in force at the end: each LRM reads what the manager has taken up.
     """
     configuration = load(Path(options["config"]))
 
     def plan(wanted: Wanted) -> Wanted:
         return wanted.with_policy(merged_policy(wanted, options))
 
-    change = change_wanted(configuration, plan, check=check)
-    if options["wait"] and not check:
-        await_manager(
-            configuration,
-            change.after.version,
-            options["timeout"],
-            done=lambda _state: True,
-            why=lambda _state: "",
-        )
+    change, _state = change_and_wait(configuration, options, plan, check, lambda _state: "")
     before, after = policy_document(change.before.policy), policy_document(change.after.policy)
     return Result(change.changed, {"policy": after, "version": change.after.version}, before, after)
 
 
 def merged_policy(wanted: Wanted, options: Mapping[str, Any]) -> Policy:
-    """Return the policy as *options* say, and as it is wanted where they say nothing.
-
-    Raises ``InputError`` naming the option that is not acceptable.
-    """
+    """Return the declared policy with the given *options*; ``InputError`` names a bad one."""
     return policy_from_document({**policy_document(wanted.policy), **given_options(options)})
 
 
 def given_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what *options* say of a policy."""
+    """Return the options of a policy that are given."""
     return {
         item.name: options[item.name]
         for item in fields(Policy)

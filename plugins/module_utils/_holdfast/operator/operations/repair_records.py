@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Repairing records that went back in time: the way out of a regression, for an operator.
+"""Repairing records that went back in time.
 
-The repair is a configuration of a new generation, written under the configuration lease into
-this node's slot.  The manager takes it up by looking for every service on every node
-(``cluster/crm/repair_plan.py``).  What is right, if storage and nodes differ, is for the operator to say:
+The repair is a configuration of a new generation, written under the configuration lease into this
+node's slot.  The manager takes it up by probing every service on every node
+(``cluster/crm/repair_plan.py``).  If storage and nodes differ, the operator chooses what is right:
 what runs, or what is in the file.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ from contextlib import closing
 from dataclasses import replace
 
 from ...cluster.crm.repair_plan import Keep, Repair, plan_repair
-from ...cluster.model.desired import Wanted
 from ...cluster.model.maintenance import Maintenance
 from ...cluster.model.report import Report
-from ...cluster.model.state import ClusterState
 from ...errors import FormatError, LeaseError, StorageError
 from ...node.cluster_storage import CONFIGURATION_LEASE, ClusterStorage
 from ...node.configuration import NodeConfiguration
@@ -28,7 +26,7 @@ from .change import WAIT, acquire_configuration, await_manager, change_wanted, r
 
 REPORT_WAIT = 30.0
 """Seconds for an LRM to write its report again: it looks every 5 s, and its node may be starting.
-A repair does without a node whose heartbeat did not change in that time."""
+A repair goes without a node whose heartbeat did not change in that time."""
 
 REPORT_LOOK = 0.5
 
@@ -36,14 +34,14 @@ REPORT_LOOK = 0.5
 def repair_records(
     configuration: NodeConfiguration, keep: Keep, by: Maintenance, *, check: bool, timeout: float
 ) -> Repair:
-    """Repair the records, or only say how with *check*; nothing is done if they are current.
+    """Repair the records, unless they are current, and return the repair; *check* only plans it.
 
-    If they are, but a copy of the configuration is damaged, the same configuration is written
-    into this node's slot with the next version: whoever's copy it was, it is not in use any more.
+    If they are current, but a copy of the configuration is damaged, the same configuration is
+    written into this node's slot with the next version, which takes the copy out of use.
 
     Waits up to *timeout* seconds for the manager to take the repair up, not at all if that is 0.
-    Raises ``LeaseError`` when the configuration lease cannot be had, ``StorageError`` when the
-    storage cannot be read or written, ``HoldfastError`` when no manager took it up in time.
+    Raises ``LeaseError`` without the configuration lease, ``StorageError`` when the storage cannot
+    be read or written, ``HoldfastError`` when no manager took it up in time.
     """
     with closing(ClusterStorage(configuration)) as storage:
         repair = _plan(configuration, storage, keep, by)
@@ -67,7 +65,15 @@ def repair_records(
         finally:
             storage.leases.release(CONFIGURATION_LEASE)
     if timeout:
-        _wait(configuration, repair.after, timeout)
+        generation = repair.after.generation
+        await_manager(
+            configuration,
+            0,
+            timeout,
+            lambda state: (
+                "" if state.generation >= generation else "No manager has taken up the repair"
+            ),
+        )
     return repair
 
 
@@ -76,8 +82,8 @@ def _plan(
 ) -> Repair:
     """Return what a repair would do now, from the reports of all nodes that are alive.
 
-    A report that went back with the rest does not say what its node runs.  An LRM writes it
-    again within seconds, which is waited for.  Raises ``StorageError`` where that does not come.
+    A report that went back too does not say what its node runs, so this waits until the LRM has
+    written it again, which takes seconds.  Raises ``StorageError`` when it does not.
     """
     began, first = time.monotonic(), storage.board.read()
     ids = configuration.host_ids()
@@ -97,7 +103,7 @@ def _plan(
             )
         time.sleep(REPORT_LOOK)
     records = read_records(configuration, storage, reports)
-    # Nobody takes over while only a silent node could say what it acted on.
+    # No node takes over while only a silent node knows what it acted on.
     silent = tuple(
         f"{name} is silent, and {why}: a service that only {name} knows of is not kept"
         for name, why in sorted(lost.items())
@@ -109,7 +115,7 @@ def _plan(
 def _reports(
     configuration: NodeConfiguration, storage: ClusterStorage, board: Board
 ) -> tuple[dict[str, Report], dict[str, str]]:
-    """Return the reports that are what their nodes wrote, and why each other node has none."""
+    """Return the reports that are current, and why each other node has none."""
     reports: dict[str, Report] = {}
     lost: dict[str, str] = {}
     for name, member in configuration.members.items():
@@ -132,18 +138,8 @@ def _beat(board: Board, host_id: int) -> int | None:
     return block.timestamp if block is not None else None
 
 
-def _wait(configuration: NodeConfiguration, after: Wanted, timeout: float) -> None:
-    def done(state: ClusterState) -> bool:
-        return state.generation >= after.generation
-
-    def why(_state: ClusterState) -> str:
-        return "No manager has taken up the repair"
-
-    await_manager(configuration, 0, timeout, done, why)
-
-
 def describe(repair: Repair, keep: Keep) -> list[str]:
-    """Return what a repair does, a line for each thing, for an operator."""
+    """Return what a repair does, as lines for an operator."""
     lines = list(repair.regressions)
     lines.append(
         f"keep {keep.value}: generation {repair.after.generation} begins with"

@@ -1,12 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Declaring a service, for the module ``service``, and what is asked of it once beside that."""
+"""Declaring a service, and requests to it, for the module ``service``."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +21,15 @@ from ...cluster.model.service import (
     service_document,
     service_from_options,
 )
-from ...cluster.model.state import (
-    ClusterState,
-    ServiceStatus,
-)
-from ...cluster.model.states import (
-    ServiceState,
-)
+from ...cluster.model.state import ClusterState, ServiceStatus
+from ...cluster.model.states import ServiceState
 from ...errors import InputError
 from ...node.configuration import NodeConfiguration, load
 from ...ocf.locate import locate, parse_agent
 from ...ocf.metadata import AgentMetadata, check_parameters, load_metadata
 from ...result import Result
 from ...secrets import HIDDEN, is_secret_name, without_secrets
-from .change import await_manager, change_wanted, read_cluster
+from .change import change_and_wait, no_use, read_cluster
 
 MIGRATION = ("migrate_to", "migrate_from")
 """The actions that an agent needs for a live migration (OCF 1.1, Actions)."""
@@ -43,14 +39,14 @@ SERVICE_KEYS = (
     *("node", "ignored", "live_migration", "after", "fence_on_stop_failure"),
     *("backoff", "backoff_max", "cpus", "memory"),
 )
-"""What can be said of a service; what is left out stays as it is declared."""
+"""The options of a service; one that is not given stays as it is declared."""
 
 
 def declare_service(options: Mapping[str, Any], check: bool) -> Result:
-    """Declare a service as the module ``service`` was told to, or remove it.
+    """Declare or remove a service; the operation of the module ``service``.
 
-    An error is cleared, and a service stopped with a timeout, by a request that stands
-    beside the declaration; see ``cluster/model/desired.py``.
+    Clearing an error and stopping with a timeout are requests beside the declaration; see
+    ``cluster/model/desired.py``.
     """
     configuration = load(Path(options["config"]))
     name = names.service_id(options["name"])
@@ -78,24 +74,28 @@ def declare_service(options: Mapping[str, Any], check: bool) -> Result:
             request = once.get(STOP, request)
         return after.with_request(name, request) if request is not None else after
 
-    done = change_wanted(configuration, plan, check=check)
+    wanted_state = "absent" if absent else options["state"]
+    missing = partial(_missing, name, wanted_state)
+    done, reached = change_and_wait(configuration, options, plan, check, missing)
     values: dict[str, Any] = {
         "service": _service(done.after, name),
         "version": done.after.version,
         "cleared": CLEAR in once,
     }
-    if options["wait"] and not check:
-        wanted_state = "absent" if absent else options["state"]
-        values["status"] = _wait_for_service(
-            configuration, name, wanted_state, done.after.version, options["timeout"]
-        )
+    if reached is not None:
+        status = reached.services.get(name)
+        values["status"] = {
+            "state": status.state.value if status is not None else "absent",
+            "node": status.node if status is not None else "",
+            "reason": status.why if status is not None else "",
+        }
     return Result(done.changed, values, _service(done.before, name), _service(done.after, name))
 
 
 def merged_service(wanted: Wanted, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a service with what is left out taken from what is declared.
+    """Return the given options of a service, the others as they are declared.
 
-    That is so for secrets, too, in whose place stands what an export has there.
+    A secret that is given as an export hides it stays as it is declared too.
     """
     present = wanted.services.get(options["name"])
     merged: dict[str, Any] = {"name": options["name"]}
@@ -110,10 +110,10 @@ def merged_service(wanted: Wanted, options: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _with_secrets(row: Any, present: Service | None) -> Any:
-    """Return a resource as options with the secrets that an export hides, as they are declared.
+    """Return a resource as options with hidden secrets replaced by the declared ones.
 
-    They are those of the resource with the same name and agent.  Raises ``InputError`` where
-    there is none: what hides a secret must never become it.
+    They are those of the resource with the same name and agent.  Raises ``InputError`` without
+    one: the text that hides a secret must never become the secret.
     """
     given = row.get("parameters") if isinstance(row, Mapping) else None
     if not isinstance(given, Mapping):
@@ -133,7 +133,7 @@ def _with_secrets(row: Any, present: Service | None) -> Any:
 
 
 def _requests(options: Mapping[str, Any], status: ServiceStatus | None) -> dict[str, Request]:
-    """Return what *options* ask for once: to clear an error, to stop with a timeout."""
+    """Return the requests of *options*: to clear an error, to stop with a timeout."""
     asked: dict[str, Request] = {}
     within = options.get("stop_within")
     if within is not None:
@@ -155,10 +155,10 @@ def check_agents(
     configuration: NodeConfiguration,
     known: dict[str, AgentMetadata] | None = None,
 ) -> None:
-    """Refuse nodes and agents that are not there, and what the agents cannot do.
+    """Raise ``InputError`` for a missing node or agent, and for what the agents cannot do.
 
-    What was declared before is not looked at again, unless it is to migrate.  *known* is
-    what agents said of themselves already; what they say now is added to it.
+    Resources that are not *given* are not checked again, unless they are to migrate.  *known* has
+    the metadata of agents that were asked already; more is added to it.
     """
     heard = known if known is not None else {}
     if service.node:
@@ -183,7 +183,7 @@ def check_agents(
 
 
 def _refuse_replaced(before: Service | None, after: Service | None) -> None:
-    """Raise ``InputError`` if a service that is declared would become another, or none."""
+    """Raise ``InputError`` if a declared service would be changed or removed."""
     if before is None or before == after:
         return
     how = "it is declared, and would be removed"
@@ -198,37 +198,27 @@ def _differs(before: Service, after: Service, name: str) -> bool:
 
 
 def _service(wanted: Wanted, name: str) -> object:
-    """Return a service as it may be shown."""
+    """Return a service without its secrets."""
     service = wanted.services.get(name)
     return without_secrets(service_document(service)) if service is not None else None
 
 
-def _wait_for_service(
-    configuration: NodeConfiguration, name: str, wanted: str, version: int, timeout: float
-) -> dict[str, Any]:
-    def done(state: ClusterState) -> bool:
-        status = state.services.get(name)
-        return status is None if wanted == "absent" else bool(status and status.state == wanted)
-
-    def why(state: ClusterState) -> str:
-        status = state.services.get(name)
-        held = why_held(state)
-        if held:
-            so = f"is {status.state.value}, and left so," if status else "is not taken up,"
-            ends = "what was asked stands until that ends; nothing came of it"
-            return f"Service {name!r} {so} as {held}; {ends}"
-        if status is None:
-            return f"Service {name!r} is not taken up by the manager"
-        return f"Service {name!r} is {status.state.value}: {status.why}"
-
-    def failed(state: ClusterState) -> str:
-        # Without its digest an error is being undone: what may still run is stopped again.
-        status = state.services.get(name)
-        final = status is not None and status.state is ServiceState.ERROR and status.digest
-        return why(state) if wanted == STARTED and final else ""
-
-    state = await_manager(configuration, version, timeout, done, why, failed)
+def _missing(name: str, wanted: str, state: ClusterState) -> str:
+    """Return why a service is not in the state *wanted*; raise for one in error."""
     status = state.services.get(name)
-    if status is None:
-        return {"state": "absent", "node": "", "reason": ""}
-    return {"state": status.state.value, "node": status.node, "reason": status.why}
+    if (wanted == "absent") if status is None else (status.state == wanted):
+        return ""
+    held = why_held(state)
+    if held:
+        so = f"is {status.state.value}, and left so," if status else "is not taken up,"
+        ends = "what was asked stands until that ends; nothing came of it"
+        text = f"Service {name!r} {so} as {held}; {ends}"
+    elif status is None:
+        text = f"Service {name!r} is not taken up by the manager"
+    else:
+        text = f"Service {name!r} is {status.state.value}: {status.why}"
+    # Without its digest an error is being undone: what may still run is stopped again.
+    final = status is not None and status.state is ServiceState.ERROR and status.digest
+    if wanted == STARTED and final:
+        raise no_use(text)
+    return text

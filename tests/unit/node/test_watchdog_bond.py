@@ -10,7 +10,7 @@ import socket
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import LeaseError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.watchdog_bond import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.supervision import (
     WatchdogBond,
 )
 
