@@ -14,12 +14,9 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.environment import (
-    agent_environment,
-    seconds,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.locate import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.agent import (
     AgentName,
+    agent_environment,
     installed_agents,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.metadata import (
@@ -27,6 +24,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.metadata
     check_parameters,
     load_metadata,
     parse_metadata,
+    seconds,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import run
 

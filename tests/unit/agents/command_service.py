@@ -10,8 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.agent import parse_agent
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.call import call
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.locate import parse_agent
 from ansible_collections.holdfast.ha.tests.unit.agents.installed_agents import install_command
 
 INSTALLED = Path(tempfile.mkdtemp(prefix="holdfast-agent-"))

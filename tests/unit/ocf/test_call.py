@@ -15,20 +15,22 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     InputError,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf import call as ocf_call
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.agent import (
+    FEATURE_SET,
+    AgentName,
+    agent_environment,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.call import (
     MEANINGS,
     UNKNOWN_STATUS,
     call,
     meaning_of,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.environment import (
-    FEATURE_SET,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.metadata import (
     META_NAMES,
-    agent_environment,
     check_meta,
     check_meta_of_action,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.locate import AgentName
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.family import (
     process_entry,
 )

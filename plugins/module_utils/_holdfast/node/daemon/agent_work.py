@@ -17,9 +17,8 @@ from ...cluster.model.jobs import Job, JobEnd, JobKind, Sight
 from ...cluster.model.report import Outcome
 from ...cluster.model.service import Resource, Service
 from ...errors import HoldfastError
+from ...ocf.agent import SEARCH_PATH, locate, parse_agent
 from ...ocf.call import OcfResult, call
-from ...ocf.environment import SEARCH_PATH
-from ...ocf.locate import locate, parse_agent
 from ..cluster_storage import ClusterStorage
 from ..configuration import MARK, NodeConfiguration
 from .leftovers import CALLER
