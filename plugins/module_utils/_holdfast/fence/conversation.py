@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Talking to the devices of one node: who they are, what they are asked, all they said.
+"""The conversation with the devices of one node: their agents, the questions, the answers.
 
-Every question has the time that is left for it.  What a device does with its time is
-counted, and not the wait for its turn: a switch with many outlets is asked for one
-after the other, and none of them has less time for that.
+Each call to an agent has a timeout.  The wait for the device's turn does not count: a switch
+with many outlets is asked for one after the other, and none of them has less time for that.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ MINIMUM_CALL = 0.05
 
 @dataclass(frozen=True)
 class FenceTools:
-    """How agents are found and run, and what time it is: the edges that tests replace.
+    """How agents are found and run, and the clock: what tests replace.
 
     ``clock`` and ``sleep`` are in seconds; ``random(low, high)`` draws a number between.
     """
@@ -66,21 +65,16 @@ TOOLS = FenceTools()
 
 @dataclass(frozen=True)
 class FenceAnswer:
-    """What one device said to one question; ``seconds`` is how long it took."""
+    """One call for the plug of ``step`` in the fence level number ``level``."""
 
     level: int
-    device: str
-    plug: str | None
-    action: str
-    exit_status: int | None
-    timed_out: bool
-    seconds: float
-    text: str
+    step: FenceStep
+    call: FenceCall
 
 
 @dataclass(frozen=True)
 class FenceAgent:
-    """An agent that can be asked: where it is, what it says of itself, what it drives."""
+    """An installed agent: its path, its metadata, the kind of device that it drives."""
 
     path: str
     metadata: FenceMetadata
@@ -88,20 +82,20 @@ class FenceAgent:
 
 
 def about_device(step: FenceStep, action: str) -> FenceStep:
-    """Return what is asked when *action* is about the device of *step* and not about its plug.
+    """Return the step for an *action* about the device of *step* and not about its plug.
 
-    Agents find their parameters incomplete without a plug, though none of it is asked.
+    Only validate-all gets the plug: agents find their parameters incomplete without one.
     """
     return step if action == "validate-all" else FenceStep(step.device)
 
 
 class Conversation:
-    """The conversation with a node's devices; ``said`` is all that they answered."""
+    """The conversation with a node's devices; ``said`` has all answers in order."""
 
     def __init__(
         self, configuration: FenceConfiguration, tools: FenceTools, within: float = math.inf
     ) -> None:
-        """Ask nothing yet, and nothing any more *within* seconds from now."""
+        """Allow calls until *within* seconds from now."""
         self.configuration = configuration
         self.tools = tools
         self._until = tools.clock() + within
@@ -114,7 +108,7 @@ class Conversation:
         return self.configuration.devices[step.device]
 
     def agent(self, device: FenceDevice) -> FenceAgent:
-        """Return the device's agent; raises HoldfastError, and does not try again then."""
+        """Return the device's agent; raises the same HoldfastError each time if there is none."""
         if device.name not in self._agents:
             try:
                 path = locate_fence_agent(device.agent, self.tools.directories)
@@ -128,21 +122,21 @@ class Conversation:
         return found
 
     def kind(self, step: FenceStep) -> str:
-        """Return the kind of the step's device, NONE when its agent cannot be asked."""
+        """Return the kind of the step's device, NONE when its agent cannot be called."""
         try:
             return self.agent(self.device(step)).kind
         except HoldfastError:
             return NONE
 
     def supports(self, step: FenceStep, action: str) -> bool:
-        """Say whether the step's agent has *action*."""
+        """Return whether the step's agent has *action*."""
         try:
             return self.agent(self.device(step)).metadata.supports(action)
         except HoldfastError:
             return False
 
     def ask(self, level: int, step: FenceStep, action: str, timeout: float) -> FenceCall:
-        """Ask one device one thing; whatever goes wrong is an answer that proves nothing."""
+        """Call *action* once and return the answer; an error is an answer that proves nothing."""
         device = self.device(step)
         try:
             agent = self.agent(device)
@@ -159,26 +153,15 @@ class Conversation:
                 )
         except HoldfastError as error:
             answer = FenceCall(action, None, False, 0.0, str(error))
-        self.said.append(
-            FenceAnswer(
-                level,
-                step.device,
-                step.plug,
-                action,
-                answer.exit_status,
-                answer.timed_out,
-                answer.duration,
-                answer.text,
-            )
-        )
+        self.said.append(FenceAnswer(level, step, answer))
         return answer
 
     def insist(self, level: int, step: FenceStep, action: str) -> tuple[FenceCall, float]:
-        """Ask, and again after a failure; return the last answer and the seconds that are left.
+        """Call *action*, again after a failure; return the last answer and the seconds left.
 
-        As often as the device allows; never after a timeout, as what hangs may still be at
-        it, and never when too little time is left.  A power device that failed to switch is
-        asked for its status first: an exit status of 1 says nothing, and it may have done it.
+        It retries as often as the device allows, but never after a timeout, as what hangs may
+        still be at work, and never when too little time is left.  A power device that failed
+        to switch is asked for its status first: it may have switched all the same.
         """
         device = self.device(step)
         timeout = left = device.timeout_of(action)
@@ -202,8 +185,8 @@ class Conversation:
     ) -> tuple[str, float]:
         """Ask for the status until it is *wanted* or *budget* seconds are used.
 
-        Return the last that the device answered, and the seconds that are left.  A status
-        that takes longer than it may ends the wait, and is no answer.
+        Returns the last answered status and the seconds left.  A status that times out ends
+        the wait and is no answer.
         """
         limit = self.device(step).timeout_of("status")
         power = "unknown"
@@ -221,10 +204,10 @@ class Conversation:
         return power, budget
 
     def has_to_list(self, step: FenceStep) -> bool:
-        """Say whether an "off" of *step* counts only if the device's list names the plug.
+        """Return whether an "off" of *step* counts only if the device's list names the plug.
 
-        So it is for every agent that has a list and is not known to fail for a plug that does
-        not exist, and for all that were told to take such a plug for off.
+        True for an agent that has a list and is not known to fail for a plug that does not
+        exist, or that is configured to take such a plug for off.
         """
         device = self.device(step)
         if step.plug is None or not self.supports(step, "list"):
@@ -237,8 +220,8 @@ class Conversation:
     def doubt_of_plug(self, level: int, step: FenceStep, budget: float) -> str:
         """Return why *step*, which is off, may be a plug that does not exist; "" if it exists.
 
-        A plug that was on in this conversation does.  Of the others, where it is in doubt, the
-        device's list is asked for, once for all of its plugs, within *budget* seconds.
+        A plug that was on in this conversation exists.  For the others the device's list is
+        asked for where it has to be, once for all of its plugs, within *budget* seconds.
         """
         if step.plug is None or self._was_on(step) or not self.has_to_list(step):
             return ""
@@ -259,18 +242,14 @@ class Conversation:
         return f"it says off, but the device has no such plug; it lists {shown(listed)}"
 
     def _time_left(self) -> float:
-        """Return the seconds that are left for all; raises FenceError when there are none."""
+        """Return the seconds left for all calls; raises FenceError when there are none."""
         left = self._until - self.tools.clock()
         if left <= 0:
             raise FenceError("The time for all of it is over; nothing more is asked.")
         return left
 
     def _was_on(self, step: FenceStep) -> bool:
-        return any(
-            (one.device, one.plug, one.action, one.exit_status)
-            == (step.device, step.plug, "status", 0)
-            for one in self.said
-        )
+        return any(one.step == step and one.call.power == "on" for one in self.said)
 
     @staticmethod
     def _worth_another(answer: FenceCall, left: float, timeout: float) -> bool:

@@ -1,11 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whose turn it is at a device, and who asked for the same thing already.
+"""One session at a time for each device, one run for equal requests, and many nodes at once.
 
-Management boards and outlets take one session at a time and fail the second; and two
-requests to switch the same node off are one.  Both hold for all threads of a process:
-the manager's fences, or all nodes of one task.  Many nodes take as long as the slowest device,
-and one failure stops no other.
+Management boards and outlets fail a second session, and two requests to switch the same node off
+are one.  Both hold for all threads of a process: the manager's fences, or all nodes of one task.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from ..errors import FenceError, HoldfastError
 T = TypeVar("T")
 
 LONGEST_WAIT = 600.0
-"""Seconds that a request waits for others at its device before it has failed."""
+"""Seconds that a request waits for its device, or for an equal request, before it fails."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class Turns:
     """One action at a time for each device, one run for requests that are the same."""
 
     def __init__(self, longest_wait: float = LONGEST_WAIT) -> None:
-        """Have no device busy; waiting for one fails after *longest_wait* seconds."""
+        """Start with no device busy; waiting for one fails after *longest_wait* seconds."""
         self._longest_wait = longest_wait
         self._guard = threading.Lock()
         self._devices: dict[object, threading.Lock] = {}
@@ -44,10 +42,10 @@ class Turns:
 
     @contextmanager
     def turn(self, device: object, name: str, patience: float = math.inf) -> Iterator[None]:
-        """Hold *device* (whatever tells it from others) for one action.
+        """Hold *device* (its identity) for one action.
 
-        Raises FenceError with its *name* when others do not let go of it, at the latest after
-        *patience* seconds.
+        Raises FenceError with its *name* when it stays busy, at the latest after *patience*
+        seconds.
         """
         longest = min(self._longest_wait, patience)
         with self._guard:
@@ -62,9 +60,9 @@ class Turns:
             lock.release()
 
     def joined(self, request: object, act: Callable[[], T]) -> T:
-        """Return what *act* returns; while an equal *request* is under way, what that one does.
+        """Return the result of *act*, or of an equal *request* that is under way.
 
-        Raises what *act* raises, and FenceError when the other one does not end.
+        Raises the error of *act*, and FenceError when the other one does not end.
         """
         with self._guard:
             other = next((one for one in self._running if one.request == request), None)
@@ -72,7 +70,11 @@ class Turns:
                 mine = _Running(request, Future())
                 self._running.append(mine)
         if other is not None:
-            shared: T = self._result_of(other)
+            if not wait([other.future], timeout=self._longest_wait).done:
+                raise FenceError(
+                    f"The same request was under way for {self._longest_wait:g} seconds already."
+                )
+            shared: T = other.future.result()
             return shared
         try:
             mine.future.set_result(act())
@@ -85,27 +87,19 @@ class Turns:
         result: T = mine.future.result()
         return result
 
-    def _result_of(self, other: _Running) -> Any:
-        if not wait([other.future], timeout=self._longest_wait).done:
-            raise FenceError(
-                f"The same request was under way for {self._longest_wait:g} seconds already."
-            )
-        return other.future.result()
-
 
 TURNS = Turns()
-"""Those of this process."""
-
+"""The turns of this process."""
 
 Answer = TypeVar("Answer")
 
 MOST_AT_ONCE = 128
-"""Each is an agent's process of some 20 MB; nobody fences more nodes in one breath."""
+"""Each is an agent's process of some 20 MB."""
 
 
 @dataclass(frozen=True)
 class Ends(Generic[Answer]):
-    """What came of each name: in ``done`` what was returned, in ``failed`` the error."""
+    """The result of each name in ``done``, or its error in ``failed``."""
 
     done: Mapping[str, Answer]
     failed: Mapping[str, HoldfastError]
@@ -114,10 +108,9 @@ class Ends(Generic[Answer]):
 def together(
     names: Iterable[str], act: Callable[[str], Answer], most_at_once: int = MOST_AT_ONCE
 ) -> Ends[Answer]:
-    """Call *act* with each of *names*, once, all at the same time.
+    """Call *act* once with each of *names*, all at the same time.
 
-    A HoldfastError is the end of that one name alone; any other error is raised once all
-    are through.
+    A HoldfastError stops no other name; any other error is raised once all have ended.
     """
     each = list(dict.fromkeys(names))
     done: dict[str, Answer] = {}
