@@ -162,12 +162,13 @@ def lint_board(
 def _repair_board(options: argparse.Namespace) -> int:
     """Say what would be done about a whiteboard, or do it."""
     from ...storage.whiteboard.file import Whiteboard
-    from ...storage.whiteboard.host_life import host_guard, look_twice
     from ...storage.whiteboard.lint import (
         LEAVE,
         apply_repair,
         complete_file,
+        host_guard,
         lint,
+        look_twice,
         plan_repair,
         read_for_lint,
     )
