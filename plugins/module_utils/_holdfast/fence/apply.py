@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import FenceError, HoldfastError
 from ..result import Result
 from .call import LISTS, check_plug
-from .conversation import TOOLS, Conversation, FenceAnswer, FenceTools, about_device
+from .conversation import TOOLS, Conversation, FenceAnswer, about_device
 from .metadata import NONE
 from .plugs import parse_listing
 from .prove import FenceResult, diagnose, last_line, power_off, power_on, power_status, unfence
@@ -96,27 +96,23 @@ def plugs_of_device(
     return FenceConfiguration({device.name: device}, levels)
 
 
-def plan_power(
-    configuration: FenceConfiguration, node: str, wanted: str, tools: FenceTools = TOOLS
-) -> PowerPlan:
+def plan_power(configuration: FenceConfiguration, node: str, wanted: str) -> PowerPlan:
     """Ask for the status of *node* and return the plan for *wanted*.
 
     *wanted* is ``on``, ``off``, ``reboot`` (off, proved, and then on), ``unfence`` or
     ``diag``.  An unknown state counts as another one.
     """
-    before = power_status(configuration, node, tools)
+    before = power_status(configuration, node)
     if wanted == "reboot":
         return PowerPlan(node, wanted, before, ("off", "on"))
     if wanted == "unfence":
-        needed = _access_is_cut(configuration, before, tools)
+        needed = _access_is_cut(configuration, before)
     else:
         needed = before.power != wanted
     return PowerPlan(node, wanted, before, (wanted,) if needed else ())
 
 
-def apply_power(
-    configuration: FenceConfiguration, plan: PowerPlan, tools: FenceTools = TOOLS
-) -> PowerEnd:
+def apply_power(configuration: FenceConfiguration, plan: PowerPlan) -> PowerEnd:
     """Carry out *plan* and return the last proof, with all answers of the devices.
 
     It stops at the first command that is not proved: a reboot whose "off" is not proved sends
@@ -125,7 +121,7 @@ def apply_power(
     result = plan.before
     said: tuple[FenceAnswer, ...] = ()
     for command in plan.commands:
-        result = _COMMANDS[command](configuration, plan.node, tools)
+        result = _COMMANDS[command](configuration, plan.node)
         said += result.steps
         result = replace(result, steps=said)
         if not result.confirmed:
@@ -139,22 +135,19 @@ def reach_power(
     node: str,
     wanted: str,
     check: bool,
-    tools: FenceTools = TOOLS,
 ) -> PowerEnd:
     """Plan and apply what brings *node* to *wanted*; with *check* only plan."""
-    plan = plan_power(configuration, node, wanted, tools)
-    return PowerEnd(plan, plan.expected()) if check else apply_power(configuration, plan, tools)
+    plan = plan_power(configuration, node, wanted)
+    return PowerEnd(plan, plan.expected()) if check else apply_power(configuration, plan)
 
 
-def ask_device(
-    configuration: FenceConfiguration, step: FenceStep, action: str, tools: FenceTools = TOOLS
-) -> dict[str, Any]:
+def ask_device(configuration: FenceConfiguration, step: FenceStep, action: str) -> dict[str, Any]:
     """Return the answer of the device of *step* to one of ``DEVICE_ACTIONS`` as plain data.
 
     Raises FenceError when it does not succeed, even after the device's retries.
     """
     name = step.device
-    talk = Conversation(configuration, tools)
+    talk = Conversation(configuration, TOOLS)
     answer, _left = talk.insist(0, about_device(step, action), action)
     if not answer.succeeded:
         raise FenceError(f"The fence device {name} failed to answer {action}: {last_line(answer)}.")
@@ -195,11 +188,9 @@ def described(result: FenceResult) -> dict[str, Any]:
     }
 
 
-def _access_is_cut(
-    configuration: FenceConfiguration, before: FenceResult, tools: FenceTools
-) -> bool:
+def _access_is_cut(configuration: FenceConfiguration, before: FenceResult) -> bool:
     """Return whether a device that cuts access does not report that the node has it."""
-    talk = Conversation(configuration, tools)
+    talk = Conversation(configuration, TOOLS)
     return any(
         one.call.exit_status != 0
         for one in before.steps
@@ -212,7 +203,6 @@ def operate(
     nodes: Sequence[str],
     action: str,
     check: bool,
-    tools: FenceTools = TOOLS,
 ) -> Result:
     """Do *action* for all of *nodes* at the same time.
 
@@ -225,29 +215,26 @@ def operate(
         raise FenceError("No node was given: nothing can be switched or asked.")
     steps = configuration.first_steps(nodes)
     if action in DEVICE_ACTIONS:
-        return _ask_each(configuration, steps, action, tools)
+        return _ask_each(configuration, steps, action)
     if action == "status":
-        return _status_of_each(configuration, nodes, tools)
-    return _bring_each(configuration, nodes, action, check, tools)
+        return _status_of_each(configuration, nodes)
+    return _bring_each(configuration, nodes, action, check)
 
 
 def _ask_each(
     configuration: FenceConfiguration,
     steps: Mapping[str, FenceStep],
     action: str,
-    tools: FenceTools,
 ) -> Result:
     """Ask each device once; an action that needs a plug gets that of *steps*."""
-    ends = together(steps, lambda name: ask_device(configuration, steps[name], action, tools))
+    ends = together(steps, lambda name: ask_device(configuration, steps[name], action))
     problems = {name: str(error) for name, error in ends.failed.items()}
     values = {**ends.done, **{name: {"failed": text} for name, text in problems.items()}}
     return Result(values={"devices": values}, failure=_failure(problems, len(values), "devices"))
 
 
-def _status_of_each(
-    configuration: FenceConfiguration, nodes: Sequence[str], tools: FenceTools
-) -> Result:
-    ends = together(nodes, lambda node: power_status(configuration, node, tools))
+def _status_of_each(configuration: FenceConfiguration, nodes: Sequence[str]) -> Result:
+    ends = together(nodes, lambda node: power_status(configuration, node))
     values = {
         node: PowerEnd(PowerPlan(node, "status", found, ()), found).described()
         for node, found in ends.done.items()
@@ -260,9 +247,8 @@ def _bring_each(
     nodes: Sequence[str],
     action: str,
     check: bool,
-    tools: FenceTools,
 ) -> Result:
-    ends = together(nodes, lambda node: reach_power(configuration, node, action, check, tools))
+    ends = together(nodes, lambda node: reach_power(configuration, node, action, check))
     problems = {node: end.problem for node, end in ends.done.items() if end.problem}
     problems.update({node: str(error) for node, error in ends.failed.items()})
     values: dict[str, Any] = {node: end.described() for node, end in ends.done.items()}

@@ -37,13 +37,13 @@ LOADING_AT_ONCE = 8
 """Each is a start of Python with many imports: more at once take longer."""
 
 
-def describe_fence_agent(agent: str, tools: FenceTools = TOOLS) -> dict[str, Any]:
+def describe_fence_agent(agent: str) -> dict[str, Any]:
     """Return the metadata, the kind and the evidence of the *agent* (name or path).
 
     Raises InputError or AgentError when it is not there or has no metadata.
     """
-    path = locate_fence_agent(agent, tools.directories)
-    metadata = load_fence_metadata(path, run=tools.run)
+    path = locate_fence_agent(agent)
+    metadata = load_fence_metadata(path)
     return {
         **_classified(path, metadata),
         "longdesc": metadata.longdesc,
@@ -76,7 +76,6 @@ def describe_fence_configuration(
     configuration: FenceConfiguration,
     nodes: Sequence[str] | None,
     status: bool,
-    tools: FenceTools = TOOLS,
 ) -> dict[str, dict[str, Any]]:
     """Return the levels of each of *nodes* (None: all) without any parameter of a device.
 
@@ -84,9 +83,9 @@ def describe_fence_configuration(
     Raises FenceError for a node without levels.
     """
     wanted = list(configuration.levels) if nodes is None else list(dict.fromkeys(nodes))
-    found = {node: _node(configuration, node, tools) for node in wanted}
+    found = {node: _node(configuration, node) for node in wanted}
     if status:
-        ends = together(wanted, lambda node: power_status(configuration, node, tools))
+        ends = together(wanted, lambda node: power_status(configuration, node))
         for node, result in ends.done.items():
             found[node]["status"] = {"power": result.power, **described(result)}
         for node, error in ends.failed.items():
@@ -150,9 +149,9 @@ def _parameter(one: FenceParameter) -> dict[str, Any]:
     }
 
 
-def _node(configuration: FenceConfiguration, node: str, tools: FenceTools) -> dict[str, Any]:
+def _node(configuration: FenceConfiguration, node: str) -> dict[str, Any]:
     delay = configuration.delay_of(node)
-    talk = Conversation(configuration, tools)
+    talk = Conversation(configuration, TOOLS)
     return {
         "delay": delay.fixed,
         "random_delay": delay.random,

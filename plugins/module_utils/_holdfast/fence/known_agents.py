@@ -130,11 +130,7 @@ _DAEMONS = frozenset({"fence_virtd", "fence_sanlockd"})
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 
 
-def locate_fence_agent(
-    name_or_path: object,
-    directories: Sequence[str] = FENCE_DIRECTORIES,
-    option: str = "agent",
-) -> str:
+def locate_fence_agent(name_or_path: object, directories: Sequence[str] = FENCE_DIRECTORIES) -> str:
     """Return the path of a fence agent given by name (``fence_ipmilan``) or absolute path.
 
     Raises InputError for a value that is neither, and AgentError with the places and the
@@ -144,7 +140,7 @@ def locate_fence_agent(
     absolute = text.startswith("/") and "\0" not in text
     if not absolute and not _NAME.match(text):
         raise InputError(
-            option, name_or_path, "a fence agent's name such as fence_ipmilan, or its whole path"
+            "agent", name_or_path, "a fence agent's name such as fence_ipmilan, or its whole path"
         )
     paths = [text] if absolute else [f"{one.rstrip('/')}/{text}" for one in directories]
     for path in paths:

@@ -215,17 +215,15 @@ def power_status(
     )
 
 
-def diagnose(
-    configuration: FenceConfiguration, node: str, tools: FenceTools = TOOLS
-) -> FenceResult:
+def diagnose(configuration: FenceConfiguration, node: str) -> FenceResult:
     """Send *node* a diagnostic interrupt, on which its kernel dumps its memory and stops.
 
     The first device whose agent has ``diag`` sends it.  The result is confirmed when the
     device took the command; nothing confirms its effect.  Raises FenceError when *node* has
     no levels.
     """
-    talk = Conversation(configuration, tools)
-    started = tools.clock()
+    talk = Conversation(configuration, TOOLS)
+    started = TOOLS.clock()
     confirmed, reason = False, "no device of the node has the action diag"
     for number, step in configuration.steps_of(node):
         if talk.supports(step, "diag"):
@@ -240,7 +238,7 @@ def diagnose(
         steps=tuple(talk.said),
         reason=reason,
         sent_at=started,
-        confirmed_at=tools.clock() if confirmed else None,
+        confirmed_at=TOOLS.clock() if confirmed else None,
     )
 
 

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as xml
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import AgentError, InputError
 from ..names import did_you_mean
-from ..process.run import Outcome
-from ..process.run import run as run_process
+from ..process.run import run
 from ..secrets import shown
 from .agent import OCF_ROOT, AgentName, agent_environment
 
@@ -146,10 +145,10 @@ class AgentMetadata:
                 groups.setdefault(one.unique_group, []).append(one.name)
         return groups
 
-    def advised_timeout(self, action: str, fallback: float = 20.0) -> float:
-        """Return the longest advised timeout of *action* in seconds, else *fallback*."""
+    def advised_timeout(self, action: str) -> float:
+        """Return the longest advised timeout of *action* in seconds, 20 without advice."""
         advice = [one.timeout for one in self.actions if one.name == action and one.timeout]
-        return max(advice) if advice else fallback
+        return max(advice, default=20.0)
 
 
 def parse_metadata(text: str, agent: str = "the agent") -> AgentMetadata:
@@ -189,7 +188,6 @@ def load_metadata(
     agent: AgentName,
     ocf_root: str = OCF_ROOT,
     deadline: float = METADATA_DEADLINE,
-    run: Callable[..., Outcome] = run_process,
 ) -> AgentMetadata:
     """Return the metadata of the agent at *path*.
 
@@ -278,7 +276,7 @@ def check_parameters(
     return texts
 
 
-def check_meta(meta: Mapping[str, object], option: str = "meta") -> dict[str, str]:
+def check_meta(meta: Mapping[str, object]) -> dict[str, str]:
     """Return *meta* as the texts that an agent gets; one that is None is left out.
 
     Raises InputError for a name not in ``META_NAMES`` and a value that is not a text, a number
@@ -289,21 +287,21 @@ def check_meta(meta: Mapping[str, object], option: str = "meta") -> dict[str, st
         if name not in META_NAMES:
             known = ", ".join(sorted(META_NAMES))
             hint = did_you_mean(name, META_NAMES)
-            raise InputError(option, name, f"one of {known}{hint}")
+            raise InputError("meta", name, f"one of {known}{hint}")
         if value is None:
             continue
         text = written(value)
         if text is None or "\0" in text:
-            raise InputError(f"{option}.{name}", value, "a text, a number or a boolean")
+            raise InputError(f"meta.{name}", value, "a text, a number or a boolean")
         texts[name] = text
     return texts
 
 
-def check_meta_of_action(action: str, meta: Mapping[str, str], option: str = "meta") -> None:
+def check_meta_of_action(action: str, meta: Mapping[str, str]) -> None:
     """Raise InputError when *meta* lacks an attribute that *action* needs."""
     for name in _NEEDED.get(action, ()):
         if not meta.get(name):
-            raise InputError(option, sorted(meta), f"also {name}, which the action {action} needs")
+            raise InputError("meta", sorted(meta), f"also {name}, which the action {action} needs")
 
 
 def deprecation_warnings(metadata: AgentMetadata, names: Iterable[str]) -> tuple[str, ...]:

@@ -67,7 +67,6 @@ def prepare(
     ocf_root: str = OCF_ROOT,
     node_name: str = "",
     run_directory: str = RUN_DIRECTORY,
-    run: Callable[..., Outcome] = run_process,
 ) -> Resource:
     """Return the resource *instance* of *agent* with its parameters checked.
 
@@ -82,7 +81,7 @@ def prepare(
     name = parse_agent(agent)
     attributes = check_meta(meta or {})
     path = locate(name, directories)
-    metadata = load_metadata(path, agent=name, ocf_root=ocf_root, run=run)
+    metadata = load_metadata(path, agent=name, ocf_root=ocf_root)
     return Resource(
         instance=instance,
         agent=name,
@@ -286,7 +285,6 @@ def bring_to_state(
     *,
     check: bool = False,
     traces: Traces | None = None,
-    run: Callable[..., Outcome] = run_process,
 ) -> Applied:
     """Probe *resource*, and unless *check* is true call what brings it to *wanted*.
 
@@ -294,7 +292,7 @@ def bring_to_state(
     when there is no plan (``plan_state``), at the first action that fails, when a stop left
     something, and when the last monitor finds another state than planned.
     """
-    probe = perform(resource, resource.monitor_action, run=run)
+    probe = perform(resource, resource.monitor_action)
     plan = plan_state(resource, wanted, probe)
     if traces is not None and plan.before in _NOT_RUNNING:
         require_no_remains(resource, traces)
@@ -302,7 +300,7 @@ def bring_to_state(
         return Applied(plan, (probe,))
     results = [probe]
     for number, action in enumerate(plan.actions):
-        result = perform(resource, action, run=run)
+        result = perform(resource, action)
         results.append(result)
         # What cannot be demoted can still be stopped.
         if action != "demote" or plan.actions[number + 1 : number + 2] != ("stop",):
@@ -311,7 +309,7 @@ def bring_to_state(
             require_no_remains(resource, traces)
     # For a stopped resource only a probe has an answer that all agents agree on.
     interval = 0.0 if plan.after in _NOT_RUNNING else HEALTH_INTERVAL
-    last = perform(resource, resource.monitor_action, interval=interval, run=run)
+    last = perform(resource, resource.monitor_action, interval=interval)
     if state_of(last) != plan.after:
         raise AgentError(f"{resource} is not {plan.after} after {', '.join(plan.actions)}: {last}.")
     return Applied(plan, (*results, last))
@@ -325,7 +323,6 @@ def call_action(
     check_level: int | None = None,
     interval: float = 0.0,
     traces: Traces | None = None,
-    run: Callable[..., Outcome] = run_process,
 ) -> Applied:
     """Call one *action* of *resource*, whatever its state is, unless *check* is true.
 
@@ -333,15 +330,15 @@ def call_action(
     of the action, the last one a probe.  Raises AgentError when the action fails or cannot be
     called, or when a stop left some of *traces*.
     """
-    probe = perform(resource, resource.monitor_action, run=run)
+    probe = perform(resource, resource.monitor_action)
     plan = plan_action(resource, action, probe)
     if check:
         return Applied(plan, (probe,))
-    result = perform(resource, action, interval=interval, check_level=check_level, run=run)
+    result = perform(resource, action, interval=interval, check_level=check_level)
     result.require_success(resource.instance)
     if action == "stop" and traces is not None:
         require_no_remains(resource, traces)
-    last = perform(resource, resource.monitor_action, run=run)
+    last = perform(resource, resource.monitor_action)
     after = state_of(last)
     plan = replace(plan, after=after, changes=has_changed(action, plan.before, after))
     return Applied(plan, (probe, result, last))

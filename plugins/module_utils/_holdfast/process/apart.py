@@ -44,12 +44,7 @@ class TimeUpError(Exception):
         super().__init__("work from earlier hangs" if earlier else "it was not done in time")
 
 
-def run_apart(
-    work: Callable[[], Any],
-    deadline: float,
-    lock: Path,
-    clock: Callable[[], float] = time.monotonic,
-) -> Any:
+def run_apart(work: Callable[[], Any], deadline: float, lock: Path) -> Any:
     """Return the result of *work*, plain data (JSON), within *deadline* seconds.
 
     Work with the same file *lock* is done one after the other; the file is created if it is
@@ -60,8 +55,8 @@ def run_apart(
     and HoldfastError with the text of the one that *work* raised.
     """
     _left[:] = [child for child in _left if not _is_collected(child)]
-    until = clock() + deadline
-    alone = _take(lock, until, clock)
+    until = time.monotonic() + deadline
+    alone = _take(lock, until)
     try:
         reading, writing = os.pipe()
         try:
@@ -81,16 +76,16 @@ def run_apart(
     os.close(writing)
     answer = None
     try:
-        answer = _read(reading, until, clock)
+        answer = _read(reading, until)
     finally:
         os.close(reading)
-        _end(child, bool(answer), clock)
+        _end(child, bool(answer))
     if answer is None:
         raise TimeUpError(earlier=False)
     return _result(answer)
 
 
-def _take(lock: Path, until: float, clock: Callable[[], float]) -> int | None:
+def _take(lock: Path, until: float) -> int | None:
     """Return the open and locked file *lock*; None where it cannot be opened or locked."""
     try:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -101,7 +96,7 @@ def _take(lock: Path, until: float, clock: Callable[[], float]) -> int | None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return descriptor
         except BlockingIOError:
-            if clock() >= until:
+            if time.monotonic() >= until:
                 os.close(descriptor)
                 raise TimeUpError(earlier=True) from None
         except OSError:
@@ -151,10 +146,10 @@ def _result(answer: bytes) -> Any:
     return found["result"]
 
 
-def _read(reading: int, until: float, clock: Callable[[], float]) -> bytes | None:
+def _read(reading: int, until: float) -> bytes | None:
     """Return all that the child writes until it closes its end; None if it has not by *until*."""
     parts: list[bytes] = []
-    while select.select([reading], [], [], max(0.0, until - clock()))[0]:
+    while select.select([reading], [], [], max(0.0, until - time.monotonic()))[0]:
         data = os.read(reading, _CHUNK)
         if not data:
             return b"".join(parts)
@@ -162,16 +157,16 @@ def _read(reading: int, until: float, clock: Callable[[], float]) -> bytes | Non
     return None
 
 
-def _end(child: int, answered: bool, clock: Callable[[], float]) -> None:
+def _end(child: int, answered: bool) -> None:
     """Collect a child that *answered*; kill any other with its descendants.
 
     It takes at most ``GRACE`` seconds.
     """
-    until = clock() + GRACE
+    until = time.monotonic() + GRACE
     if not answered:
-        Family(child, "").end(until, clock)
+        Family(child, "").end(until, time.monotonic)
     while not _is_collected(child):
-        if clock() >= until:
+        if time.monotonic() >= until:
             _left.append(child)
             return
         _pause(_COLLECT_POLL)

@@ -73,7 +73,6 @@ def run(
     deadline: float,
     stdin: bytes = b"",
     environment: Mapping[str, str] | None = None,
-    directory: str | None = None,
     keep: int = KEEP,
     clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
@@ -102,7 +101,7 @@ def run(
     try:
         with selectors.DefaultSelector() as selector:
             _require_descriptors(selector.fileno())
-            child = _start(argv, bool(stdin), variables, directory)
+            child = _start(argv, bool(stdin), variables)
             watch = _Watch(child, mark, selector, stdin, keep)
             try:
                 code, timed_out = watch.follow(started + deadline, clock)
@@ -112,7 +111,7 @@ def run(
             finally:
                 watch.close()
     except OSError as error:
-        raise AgentError(_why_not(argv, directory, error)) from None
+        raise AgentError(_why_not(argv, error)) from None
     exit_status, signal_number = _ended(code)
     return Outcome(
         argv=tuple(argv),
@@ -144,10 +143,7 @@ def _require_descriptors(descriptor: int) -> None:
 
 
 def _start(
-    argv: Sequence[str],
-    with_stdin: bool,
-    environment: Mapping[str, str],
-    directory: str | None,
+    argv: Sequence[str], with_stdin: bool, environment: Mapping[str, str]
 ) -> subprocess.Popen[bytes]:
     """Start the child in a session of its own, without code of ours between fork and exec."""
     try:
@@ -158,7 +154,6 @@ def _start(
             stderr=subprocess.PIPE,
             bufsize=0,
             env=environment,
-            cwd=directory,
             start_new_session=True,
         )
     except (ValueError, IndexError) as error:
@@ -190,11 +185,9 @@ def _ended(code: int | None) -> tuple[int | None, int | None]:
     return (code, None) if code >= 0 else (None, -code)
 
 
-def _why_not(argv: Sequence[str], directory: str | None, error: OSError) -> str:
+def _why_not(argv: Sequence[str], error: OSError) -> str:
     """Return as a sentence why the program *argv* could not be run."""
     program = _program(argv)
-    if directory is not None and error.filename == directory:
-        return f"the working directory {directory} of {program} cannot be used: {error.strerror}."
     if isinstance(error, FileNotFoundError):
         interpreter = _interpreter(program)
         if interpreter:

@@ -16,8 +16,7 @@ from ...errors import HoldfastError
 from ..call import FenceCall
 from ..conversation import TOOLS, Conversation, FenceTools, about_device
 from ..describe import check_fence_agents
-from ..known_agents import locate_fence_agent
-from ..metadata import GATE, NONE, FenceMetadata, evidence_of, load_fence_metadata
+from ..metadata import GATE, NONE, FenceMetadata
 from ..plugs import ListedPlug, parse_listing
 from ..prove import FenceResult, last_line, power_off, power_on
 from ..topology import FenceConfiguration, FenceStep
@@ -28,8 +27,7 @@ SILENCE = 10.0
 """Seconds in which a node whose plug is off has to stop answering on the network."""
 
 _LOOK_PAUSE = 1.0
-_QUESTIONS = ("validate-all", "monitor", "list", "status")
-
+_QUESTIONS = ("validate-all", "monitor", "list")
 
 WORD_ALONE = (
     "no address was given at which it answers, so only the devices say that it was off and on:"
@@ -58,20 +56,14 @@ def questions(
 
     A device whose agent cannot be called has no questions.
     """
-    would: dict[str, tuple[str, ...]] = {}
+    talk = Conversation(configuration, tools)
+    found: dict[str, tuple[str, ...]] = {}
     for name, steps in _steps_of_devices(configuration, nodes).items():
-        device = configuration.devices[name]
-        try:
-            path = locate_fence_agent(device.agent, tools.directories)
-            metadata = load_fence_metadata(path, run=tools.run)
-        except HoldfastError:
-            would[name] = ()
-            continue
-        asked = [action for action in _QUESTIONS[:-1] if metadata.supports(action)]
-        if metadata.supports("status") and evidence_of(path, metadata) != GATE:
-            asked += [f"status of {step.plug}" if step.plug else "status" for step in steps]
-        would[name] = tuple(asked)
-    return would
+        actions = [action for action in _QUESTIONS if talk.supports(steps[0], action)]
+        if talk.supports(steps[0], "status") and talk.kind(steps[0]) != GATE:
+            actions += [f"status of {step.plug}" if step.plug else "status" for step in steps]
+        found[name] = tuple(actions)
+    return found
 
 
 def ask(
@@ -166,7 +158,7 @@ def _ask_itself(
 ) -> DeviceFindings:
     """Add the answers of a device about itself; stop when it does not answer."""
     device = talk.device(step)
-    for action in _QUESTIONS[:-1]:
+    for action in _QUESTIONS:
         if not metadata.supports(action):
             continue
         answer = talk.ask(0, about_device(step, action), action, device.timeout_of(action))

@@ -123,21 +123,16 @@ def decode_lease(sector: bytes, where: str) -> ResourceLease:
 
 
 def initial_leases(
-    lockspace: str,
-    names: Sequence[str] = LEASE_NAMES,
-    max_hosts: int = MAX_HOST_ID,
-    layout: Layout = DEFAULT_LAYOUT,
+    lockspace: str, max_hosts: int = MAX_HOST_ID, layout: Layout = DEFAULT_LAYOUT
 ) -> bytes:
-    """Return one area for each of *names*, as ``sanlock direct init`` writes it.
+    """Return one area for each lease of a cluster, as ``sanlock direct init`` writes it.
 
     *max_hosts* is how many hosts may compete for a lease (sanlock's num_hosts).
     """
     whole_number(max_hosts, "max_hosts", 1, layout.max_hosts, "a number")
-    if not names or not all(names) or len(set(names)) != len(names):
-        raise InputError("names", list(names), "names of leases, each one once")
     request = REQUEST.pack(REQUEST_MAGIC, REQUEST_VERSION, 0, 0).ljust(layout.sector_size, b"\0")
     areas = []
-    for name in names:
+    for name in LEASE_NAMES:
         leader = encode_lease(ResourceLease(lockspace, name, num_hosts=max_hosts, layout=layout))
         areas.append((leader + request).ljust(layout.area_bytes, b"\0"))
     return b"".join(areas)

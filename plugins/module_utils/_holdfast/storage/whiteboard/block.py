@@ -102,11 +102,11 @@ class GlobalBlock:
     maintenance: bool = False
 
 
-def check_block_bytes(value: object, option: str = "block_size") -> int:
+def check_block_bytes(value: object) -> int:
     """Return *value* as the size of a block, 4096 or 2048; raises ``InputError`` for others."""
     if isinstance(value, int) and value in SEPARATORS:
         return value
-    raise InputError(option, value, f"{BLOCK_BYTES} or {SMALL_BLOCK_BYTES}")
+    raise InputError("block_size", value, f"{BLOCK_BYTES} or {SMALL_BLOCK_BYTES}")
 
 
 def encode_host(block: HostBlock, block_bytes: int = BLOCK_BYTES) -> bytes:
