@@ -22,6 +22,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.apply 
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conversation import (
     FenceTools,
+    Turns,
+    together,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.describe import (
     check_fence_agents,
@@ -36,10 +38,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.prove 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.topology import (
     FenceDelay,
     parse_fence_configuration,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.turns import (
-    Turns,
-    together,
 )
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import (
     ACTIONS,

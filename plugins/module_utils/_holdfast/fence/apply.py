@@ -15,12 +15,11 @@ from typing import Any
 from ..errors import FenceError, HoldfastError
 from ..result import Result
 from .call import LISTS, check_plug
-from .conversation import TOOLS, Conversation, FenceAnswer, about_device
+from .conversation import TOOLS, Conversation, FenceAnswer, about_device, together
 from .metadata import NONE
 from .plugs import parse_listing
 from .prove import FenceResult, diagnose, last_line, power_off, power_on, power_status, unfence
 from .topology import DEFAULT_TIMEOUT, FenceConfiguration, FenceStep, parse_fence_device
-from .turns import together
 
 DEVICE_ACTIONS = ("list", "list-status", "monitor", "validate-all")
 """The actions about a device rather than a node; none of them changes anything."""

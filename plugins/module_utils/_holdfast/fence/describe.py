@@ -8,12 +8,13 @@ A configuration is checked against the installed agents without asking a device.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from ..errors import FenceError, HoldfastError, InputError
 from .apply import described
 from .call import fence_request
-from .conversation import TOOLS, Conversation, FenceTools
+from .conversation import TOOLS, Conversation, FenceTools, together
 from .known_agents import installed_fence_agents, locate_fence_agent
 from .metadata import (
     ASSUMED,
@@ -31,7 +32,6 @@ from .metadata import (
 from .prove import power_status
 from .secret_sources import secrets_from_files, secrets_from_scripts
 from .topology import FenceConfiguration, FenceDevice, FenceLevel, FenceStep
-from .turns import together
 
 LOADING_AT_ONCE = 8
 """Each is a start of Python with many imports: more at once take longer."""
@@ -50,10 +50,7 @@ def describe_fence_agent(agent: str) -> dict[str, Any]:
         "host_argument": metadata.host_argument,
         "parameters": {one.name: _parameter(one) for one in metadata.parameters},
         "alias_pairs": [list(pair) for pair in metadata.alias_pairs],
-        "actions": [
-            {"name": one.name, "automatic": one.automatic, "on_target": one.on_target}
-            for one in metadata.actions
-        ],
+        "actions": [asdict(one) for one in metadata.actions],
         "advice": fence_agent_advice(path, metadata),
     }
 

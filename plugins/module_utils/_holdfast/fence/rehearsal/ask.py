@@ -14,13 +14,12 @@ from dataclasses import dataclass, replace
 
 from ...errors import HoldfastError
 from ..call import FenceCall
-from ..conversation import TOOLS, Conversation, FenceTools, about_device
+from ..conversation import TOOLS, Conversation, FenceTools, about_device, together
 from ..describe import check_fence_agents
 from ..metadata import GATE, NONE, FenceMetadata
 from ..plugs import ListedPlug, parse_listing
 from ..prove import FenceResult, last_line, power_off, power_on
 from ..topology import FenceConfiguration, FenceStep
-from ..turns import together
 from .judge import DeviceFindings, Findings, PlugFindings
 
 SILENCE = 10.0

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import mmap
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Optional, Union
 
 from ...errors import FormatError
@@ -228,19 +228,9 @@ def view(watched: Watched) -> dict[str, object]:
         "block_size": board.block_bytes,
         "hosts": [
             {
-                "host_id": block.host_id,
-                "host_name": block.host_name,
-                "timestamp": block.timestamp,
+                **asdict(block),
                 "live": watched.live(block.host_id),
                 "age": _age(watched, block.host_id),
-                "score": block.score,
-                "health": None if block.health is None else dict(block.health),
-                "maintenance": block.maintenance,
-                "stopped": block.stopped,
-                "conf_on_shared_storage": block.conf_on_shared_storage,
-                "conf_timestamp": block.conf_timestamp,
-                "checksum": block.checksum,
-                "extra": block.extra,
             }
             for block in _in_order(watched)
         ],
