@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.agent import (
+    AgentCall,
     AgentName,
-    agent_environment,
     installed_agents,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.metadata import (
@@ -43,9 +43,7 @@ def agents():
 
     def ask(item):
         name, path = item
-        environment = agent_environment(
-            name, instance=name.type, action="meta-data", timeout=METADATA_DEADLINE
-        )
+        environment = AgentCall(name, "meta-data", name.type, METADATA_DEADLINE).environment()
         printed = run([path, "meta-data"], deadline=METADATA_DEADLINE, environment=environment)
         return name, (load_metadata(path, agent=name), printed.stdout)
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..errors import AgentError, InputError
 from ..process.run import EXIT_REASON
@@ -129,55 +129,63 @@ def _path(directory: str, name: AgentName) -> str:
     return f"{directory.rstrip('/')}/resource.d/{name.provider}/{name.type}"
 
 
-def agent_environment(
-    agent: AgentName,
-    *,
-    instance: str,
-    action: str,
-    timeout: float,
-    interval: float = 0.0,
-    check_level: int | None = None,
-    parameters: Mapping[str, str] | None = None,
-    meta: Mapping[str, str] | None = None,
-    ocf_root: str = OCF_ROOT,
-    node_name: str = "",
-    run_directory: str = RUN_DIRECTORY,
-    extra: Mapping[str, str] | None = None,
-) -> dict[str, str]:
-    """Return all variables for one call; *timeout* and *interval* are in seconds.
+@dataclass(frozen=True)
+class AgentCall:
+    """One call of a resource agent for the resource ``instance``.
 
-    OCF_ROOT is always set: without it most agents fail, and some print nothing and report
-    success.  An interval of 0 means a probe, any other a health check; agents answer
-    differently to the two.  *meta* has names of ``metadata.META_NAMES``.
+    ``timeout`` and ``interval`` are in seconds.  With interval 0 a monitor is a probe, with any
+    other a health check; agents answer differently to the two.  ``meta`` has names of
+    ``metadata.META_NAMES``.  ``ocf_root`` is where the shared functions of the distribution's
+    agents are.  ``run_directory`` must be the same for all calls of a resource.  ``extra`` is
+    added to the environment.
     """
-    environment = {
-        "PATH": SEARCH_PATH,
-        "LC_ALL": "C",
-        "OCF_ROOT": ocf_root,
-        "OCF_RA_VERSION_MAJOR": "1",
-        "OCF_RA_VERSION_MINOR": "1",
-        "OCF_OUTPUT_FORMAT": "text",
-        "OCF_EXIT_REASON_PREFIX": EXIT_REASON,
-        "OCF_RESOURCE_INSTANCE": instance,
-        "OCF_RESOURCE_TYPE": agent.type,
-        "OCF_RESOURCE_PROVIDER": agent.provider,
-        "OCF_RESKEY_crm_feature_set": FEATURE_SET,
-        "OCF_RESKEY_CRM_meta_timeout": _milliseconds(timeout),
-        "OCF_RESKEY_CRM_meta_interval": _milliseconds(interval),
-        "OCF_RESKEY_CRM_meta_name": action,
-        "HA_RSCTMP": run_directory,
-    }
-    if node_name:
-        environment["OCF_RESKEY_CRM_meta_on_node"] = node_name
-        environment["OCF_RESKEY_CRM_meta_on_node_uuid"] = node_name
-    if check_level is not None:
-        environment["OCF_CHECK_LEVEL"] = str(check_level)
-    for name, value in (meta or {}).items():
-        environment[f"OCF_RESKEY_CRM_meta_{name}"] = value
-    for name, value in (parameters or {}).items():
-        environment[f"OCF_RESKEY_{name}"] = value
-    environment.update(extra or {})
-    return environment
+
+    agent: AgentName
+    action: str
+    instance: str
+    timeout: float
+    interval: float = 0.0
+    check_level: int | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict, repr=False)
+    meta: Mapping[str, str] = field(default_factory=dict)
+    ocf_root: str = OCF_ROOT
+    node_name: str = ""
+    run_directory: str = RUN_DIRECTORY
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    def environment(self) -> dict[str, str]:
+        """Return all variables of the call.
+
+        OCF_ROOT is among them: without it most agents fail, and some print nothing and report
+        success.
+        """
+        variables = {
+            "PATH": SEARCH_PATH,
+            "LC_ALL": "C",
+            "OCF_ROOT": self.ocf_root,
+            "OCF_RA_VERSION_MAJOR": "1",
+            "OCF_RA_VERSION_MINOR": "1",
+            "OCF_OUTPUT_FORMAT": "text",
+            "OCF_EXIT_REASON_PREFIX": EXIT_REASON,
+            "OCF_RESOURCE_INSTANCE": self.instance,
+            "OCF_RESOURCE_TYPE": self.agent.type,
+            "OCF_RESOURCE_PROVIDER": self.agent.provider,
+            "OCF_RESKEY_crm_feature_set": FEATURE_SET,
+            "OCF_RESKEY_CRM_meta_timeout": _milliseconds(self.timeout),
+            "OCF_RESKEY_CRM_meta_interval": _milliseconds(self.interval),
+            "OCF_RESKEY_CRM_meta_name": self.action,
+            "HA_RSCTMP": self.run_directory,
+        }
+        if self.node_name:
+            variables["OCF_RESKEY_CRM_meta_on_node"] = self.node_name
+            variables["OCF_RESKEY_CRM_meta_on_node_uuid"] = self.node_name
+        if self.check_level is not None:
+            variables["OCF_CHECK_LEVEL"] = str(self.check_level)
+        for name, value in self.meta.items():
+            variables[f"OCF_RESKEY_CRM_meta_{name}"] = value
+        for name, value in self.parameters.items():
+            variables[f"OCF_RESKEY_{name}"] = value
+        return {**variables, **self.extra}
 
 
 def _milliseconds(seconds: float) -> str:

@@ -18,7 +18,7 @@ from ..errors import AgentError
 from ..process.run import Outcome
 from ..process.run import run as run_process
 from ..secrets import hide, secret_values
-from .agent import OCF_ROOT, RUN_DIRECTORY, AgentName, agent_environment
+from .agent import AgentCall
 
 
 @dataclass(frozen=True)
@@ -194,56 +194,29 @@ class OcfResult:
 
 
 def call(
-    agent_path: str,
-    action: str,
-    *,
-    instance: str,
-    agent: AgentName,
-    parameters: Mapping[str, str],
-    timeout: float,
-    interval: float = 0.0,
-    check_level: int | None = None,
-    meta: Mapping[str, str] | None = None,
-    ocf_root: str = OCF_ROOT,
-    node_name: str = "",
-    run_directory: str = RUN_DIRECTORY,
-    extra_environment: Mapping[str, str] | None = None,
-    run: Callable[..., Outcome] = run_process,
+    agent_path: str, request: AgentCall, run: Callable[..., Outcome] = run_process
 ) -> OcfResult:
-    """Call *action* of the agent at *agent_path* for the resource *instance*.
+    """Make the *request* to the agent at *agent_path* and return its result.
 
-    *timeout* (seconds) is both the agent's deadline and ours.  With *interval* 0 a monitor is
-    a probe, with any other a health check.  *meta* has names of ``metadata.META_NAMES``.
-    *ocf_root* is where the shared functions of the distribution's agents are.
-    *run_directory* is created if it is missing; it must be the same for all calls of a
-    resource.  Secrets in *parameters* are hidden in all output of the agent.
+    The timeout of the request is both the agent's deadline and ours.  The run directory is
+    created if it is missing.  Secrets in the parameters are hidden in all output of the agent.
 
     An agent that is missing is code 5, one that is not executable code 4, as in pacemaker.
-    Raises AgentError only when *run_directory* cannot be created.
+    Raises AgentError only when the run directory cannot be created.
     """
-    _make(run_directory)
+    _make(request.run_directory)
     missing = _unusable(agent_path)
     if missing is not None:
-        return OcfResult(action, MEANINGS[missing[0]], reason=missing[1])
-    environment = agent_environment(
-        agent,
-        instance=instance,
-        action=action,
-        timeout=timeout,
-        interval=interval,
-        check_level=check_level,
-        parameters=parameters,
-        meta=meta,
-        ocf_root=ocf_root,
-        node_name=node_name,
-        run_directory=run_directory,
-        extra=extra_environment,
-    )
+        return OcfResult(request.action, MEANINGS[missing[0]], reason=missing[1])
     try:
-        outcome = run([agent_path, action], deadline=timeout, environment=environment)
+        outcome = run(
+            [agent_path, request.action],
+            deadline=request.timeout,
+            environment=request.environment(),
+        )
     except AgentError as error:
-        return OcfResult(action, MEANINGS[GENERIC], reason=str(error))
-    return _interpret(action, interval, timeout, _without_secrets(outcome, parameters))
+        return OcfResult(request.action, MEANINGS[GENERIC], reason=str(error))
+    return _interpret(request, _without_secrets(outcome, request.parameters))
 
 
 def _make(directory: str) -> None:
@@ -272,19 +245,25 @@ def _without_secrets(outcome: Outcome, parameters: Mapping[str, str]) -> Outcome
     return replace(outcome, stdout=stdout, stderr=stderr)
 
 
-def _interpret(action: str, interval: float, timeout: float, outcome: Outcome) -> OcfResult:
+def _interpret(request: AgentCall, outcome: Outcome) -> OcfResult:
     status, problem = outcome.exit_status, ""
     if outcome.timed_out:
-        status, problem = None, f"no answer within {timeout:g} seconds; the agent was killed"
+        status, problem = (
+            None,
+            f"no answer within {request.timeout:g} seconds; the agent was killed",
+        )
     elif outcome.signal is not None:
         problem = f"the agent was killed by signal {outcome.signal}"
     elif status is None:
         problem = "the agent's exit status was lost"
     elif status not in MEANINGS:
         problem = f"the agent ended with exit status {status}, unknown to OCF"
+    meaning = MEANINGS[GENERIC]
+    if status is not None:
+        meaning = meaning_of(request.action, status, request.interval)
     return OcfResult(
-        action=action,
-        meaning=MEANINGS[GENERIC] if status is None else meaning_of(action, status, interval),
+        action=request.action,
+        meaning=meaning,
         exit_status=status,
         reason="; ".join(part for part in (problem, outcome.exit_reason) if part),
         timed_out=outcome.timed_out,

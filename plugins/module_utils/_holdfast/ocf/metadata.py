@@ -20,7 +20,7 @@ from ..errors import AgentError, InputError
 from ..names import did_you_mean
 from ..process.run import run
 from ..secrets import shown
-from .agent import OCF_ROOT, AgentName, agent_environment
+from .agent import OCF_ROOT, AgentCall, AgentName
 
 METADATA_DEADLINE = 20.0
 """Seconds for the meta-data action: agents that source many files took up to 2 s."""
@@ -193,13 +193,8 @@ def load_metadata(
 
     Raises AgentError when it prints none within *deadline* seconds.
     """
-    outcome = run(
-        [path, "meta-data"],
-        deadline=deadline,
-        environment=agent_environment(
-            agent, instance=agent.type, action="meta-data", timeout=deadline, ocf_root=ocf_root
-        ),
-    )
+    request = AgentCall(agent, "meta-data", agent.type, deadline, ocf_root=ocf_root)
+    outcome = run([path, "meta-data"], deadline=deadline, environment=request.environment())
     if outcome.timed_out:
         raise AgentError(f"{agent} did not print its metadata within {deadline:g} seconds.")
     if outcome.exit_status != 0:

@@ -15,7 +15,7 @@ from ..errors import AgentError, InputError
 from ..names import did_you_mean
 from ..process.run import Outcome
 from ..process.run import run as run_process
-from .agent import OCF_ROOT, RUN_DIRECTORY, AgentName, locate, parse_agent
+from .agent import OCF_ROOT, RUN_DIRECTORY, AgentCall, AgentName, locate, parse_agent
 from .call import FAILED_PROMOTED, INSTALLED, OcfResult, call
 from .metadata import (
     AgentMetadata,
@@ -112,21 +112,20 @@ def perform(
     that *action* needs is missing.
     """
     check_action(resource, action)
-    return call(
-        resource.path,
-        action,
-        instance=resource.instance,
+    request = AgentCall(
         agent=resource.agent,
-        parameters=resource.parameters,
+        action=action,
+        instance=resource.instance,
         timeout=resource.timeout_of(action),
         interval=interval,
         check_level=check_level,
+        parameters=resource.parameters,
         meta=resource.meta,
         ocf_root=resource.ocf_root,
         node_name=resource.node_name,
         run_directory=resource.run_directory,
-        run=run,
     )
+    return call(resource.path, request, run)
 
 
 def check_action(resource: Resource, action: str) -> None:

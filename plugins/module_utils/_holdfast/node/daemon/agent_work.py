@@ -17,7 +17,7 @@ from ...cluster.model.jobs import Job, JobEnd, JobKind, Sight
 from ...cluster.model.report import Outcome
 from ...cluster.model.service import Resource, Service
 from ...errors import HoldfastError
-from ...ocf.agent import SEARCH_PATH, locate, parse_agent
+from ...ocf.agent import SEARCH_PATH, AgentCall, locate, parse_agent
 from ...ocf.call import OcfResult, call
 from ..cluster_storage import ClusterStorage
 from ..configuration import MARK, NodeConfiguration
@@ -203,20 +203,19 @@ class AgentWork:
         interval: float = 0.0,
         meta: Mapping[str, str] | None = None,
     ) -> OcfResult:
-        agent = parse_agent(resource.agent)
-        return call(
-            self._locate(resource.agent),
+        request = AgentCall(
+            parse_agent(resource.agent),
             action,
             instance=f"{service.id}.{resource.name}",
-            agent=agent,
-            parameters=resource.parameters,
             timeout=timeout,
             interval=interval,
-            meta=meta,
+            parameters=resource.parameters,
+            meta=meta or {},
             node_name=self._configuration.node,
             run_directory=str(self._configuration.run_directory),
-            extra_environment=agent_extras(self._configuration),
+            extra=agent_extras(self._configuration),
         )
+        return call(self._locate(resource.agent), request)
 
     def _locate(self, agent: str) -> str:
         """Return the agent's file; one that is missing is left to the call, which says so."""
