@@ -248,10 +248,8 @@ def _without_secrets(outcome: Outcome, parameters: Mapping[str, str]) -> Outcome
 def _interpret(request: AgentCall, outcome: Outcome) -> OcfResult:
     status, problem = outcome.exit_status, ""
     if outcome.timed_out:
-        status, problem = (
-            None,
-            f"no answer within {request.timeout:g} seconds; the agent was killed",
-        )
+        status = None
+        problem = f"no answer within {request.timeout:g} seconds; the agent was killed"
     elif outcome.signal is not None:
         problem = f"the agent was killed by signal {outcome.signal}"
     elif status is None:
