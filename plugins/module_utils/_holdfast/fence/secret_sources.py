@@ -34,7 +34,8 @@ def read_private_file(path: str, what: str, limit: int) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             _check(path, what, os.fstat(descriptor))
-            data = _read(descriptor, limit + 1)
+            with open(descriptor, "rb", closefd=False) as file:
+                data = file.read(limit + 1)
         finally:
             os.close(descriptor)
     except (OSError, ValueError) as error:
@@ -58,16 +59,6 @@ def _check(path: str, what: str, found: os.stat_result) -> None:
             f"{what} {path} belongs to user {found.st_uid};"
             " it must belong to root or to the user that reads it."
         )
-
-
-def _read(descriptor: int, limit: int) -> bytes:
-    data = b""
-    while len(data) < limit:
-        more = os.read(descriptor, min(1 << 16, limit - len(data)))
-        if not more:
-            break
-        data += more
-    return data
 
 
 MAX_SECRET = 64 * 1024

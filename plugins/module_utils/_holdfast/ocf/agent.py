@@ -73,7 +73,7 @@ def locate(name: AgentName, directories: Sequence[str] = (OCF_ROOT,)) -> str:
     Raises AgentError with the places and the package to install when no directory has it,
     and when its file cannot be executed.
     """
-    looked = [_path(directory, name) for directory in directories]
+    looked = [f"{one.rstrip('/')}/resource.d/{name.provider}/{name.type}" for one in directories]
     for path in looked:
         if os.path.isfile(path):  # noqa: PTH113
             if os.access(path, os.X_OK):
@@ -123,10 +123,6 @@ def _names(directory: str) -> list[str]:
 
 def _is_part(text: str) -> bool:
     return bool(_PART.match(text)) and ".." not in text
-
-
-def _path(directory: str, name: AgentName) -> str:
-    return f"{directory.rstrip('/')}/resource.d/{name.provider}/{name.type}"
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import errno
 import os
 import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,7 +91,9 @@ def create(
         raise cannot_create(path, error) from error
     finally:
         if temporary:
-            _remove_quietly(temporary)
+            # An error before matters more than one of this.
+            with suppress(OSError):
+                Path(temporary).unlink()
     return created
 
 
@@ -186,14 +189,6 @@ def _name_without_replacing(temporary: str, path: str) -> bool:
             return False
         Path(temporary).rename(path)
     return True
-
-
-def _remove_quietly(path: str) -> None:
-    """Remove a temporary file; the error before matters more than one of this."""
-    try:
-        Path(path).unlink()
-    except OSError:
-        pass
 
 
 def exists(path: str) -> bool:

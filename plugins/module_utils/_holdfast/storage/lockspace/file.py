@@ -69,7 +69,7 @@ def dump(path: str) -> list[DumpRow]:
         for _area_number in range(MAX_AREAS):
             if offset + layout.area_bytes > size:
                 break
-            magic = _magic(file.read(offset, PAGE))
+            magic = int.from_bytes(file.read(offset, PAGE)[:4], "little")
             if magic == delta_lease.MAGIC:
                 rows += _host_rows(file.read(offset, layout.area_bytes), offset, layout)
             elif magic in (resource_lease.MAGIC, resource_lease.MAGIC_CLEARED):
@@ -125,10 +125,6 @@ def initialise(
         if guard is not None:
             guard.release()
     return False
-
-
-def _magic(page: bytes) -> int:
-    return int.from_bytes(page[:4], "little")
 
 
 _MAGICS = (delta_lease.MAGIC, resource_lease.MAGIC, resource_lease.MAGIC_CLEARED)

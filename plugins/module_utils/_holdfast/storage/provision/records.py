@@ -104,7 +104,7 @@ def plan_sizes(
     if not _differs(present, sizes):
         return present
     wanted = replace(present, copy_bytes={**present.copy_bytes, **sizes})
-    has = _told(present, sizes)
+    has = _present_sizes(present, sizes)
     if users:
         raise LeaseError(
             f"The file of records was made with {has}; it is laid out anew only while the cluster"
@@ -182,7 +182,7 @@ def _differs(present: Geometry, sizes: Mapping[Kind, int]) -> bool:
     return any(present.copy_bytes[kind] != size for kind, size in sizes.items())
 
 
-def _told(present: Geometry, sizes: Mapping[Kind, int]) -> str:
+def _present_sizes(present: Geometry, sizes: Mapping[Kind, int]) -> str:
     """Return as text the present sizes of the kinds in *sizes*."""
     sizes_now = {kind: present.copy_bytes[kind] / MEBIBYTE for kind in sizes}
     return " and ".join(f"{OPTIONS[kind]}={size:g}" for kind, size in sizes_now.items())
