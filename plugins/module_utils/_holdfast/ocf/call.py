@@ -189,8 +189,8 @@ class OcfResult:
     def __str__(self) -> str:
         text = f"{self.action}: {self.code} ({self.meaning.name})"
         lines = self.stderr.strip().splitlines()
-        told = self.reason or (lines[-1] if lines and not self.succeeded else "")
-        return f"{text}: {told}" if told else text
+        detail = self.reason or (lines[-1] if lines and not self.succeeded else "")
+        return f"{text}: {detail}" if detail else text
 
 
 def call(

@@ -335,8 +335,8 @@ def _require(
     names += [one.name for one in metadata.parameters if parameter.name in one.replaced_with]
     if any(texts.get(name) for name in names):
         return
-    told = f" ({parameter.shortdesc})" if parameter.shortdesc else ""
-    expected = f"also {' or '.join(names)}, which {metadata.name} requires{told}"
+    purpose = f" ({parameter.shortdesc})" if parameter.shortdesc else ""
+    expected = f"also {' or '.join(names)}, which {metadata.name} requires{purpose}"
     raise InputError(option, sorted(texts), expected)
 
 
