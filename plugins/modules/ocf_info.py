@@ -197,7 +197,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from ..module_utils._holdfast.ocf.locate import installed_agents, locate, parse_agent
+from ..module_utils._holdfast.ocf.agent import installed_agents, locate, parse_agent
 from ..module_utils._holdfast.ocf.metadata import load_metadata
 from ..module_utils._module import RESOURCE_AGENTS, Result, run
 

@@ -17,9 +17,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / ".collections"))
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import StorageError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (  # noqa: E501
+    read_lockspace,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.file import (
     initialise,
-    read_lockspace,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.leader_record import (  # noqa: E501
     MEBIBYTE,

@@ -2,23 +2,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The errors of the library: each is one clear sentence for an operator.
 
-A message says what is wrong, which value it has, what was expected and, where
-it helps, what to do.  Modules turn them into a failed task, the ``holdfast``
-command into an exit status; nothing in between catches and rewords them.
+A message has the problem, the value, what is allowed and, where it helps, the next step.  Modules
+turn errors into a failed task, the ``holdfast`` command into an exit status.
 """
 
 from __future__ import annotations
 
 
 class HoldfastError(Exception):
-    """Whatever the library refuses or cannot do; the text is for the operator."""
+    """Any error of the library; the text is for the operator."""
 
 
 class InputError(HoldfastError):
     """A value given by the user is not acceptable; nothing was changed."""
 
     def __init__(self, option: str, value: object, expected: str) -> None:
-        """Name the *option*, show its *value* and say what was *expected*."""
+        """Make the error for the *value* of *option*, with what is *expected*."""
         self.option = option
         self.value = value
         self.expected = expected
@@ -27,11 +26,11 @@ class InputError(HoldfastError):
 
 
 class StorageError(HoldfastError):
-    """Shared storage could not be read or written as asked."""
+    """Shared storage could not be read or written."""
 
 
 class FormatError(StorageError):
-    """Bytes on shared storage are not what their format says they must be."""
+    """Bytes on shared storage do not have their format."""
 
 
 MALFORMED = (
@@ -43,24 +42,24 @@ MALFORMED = (
     ArithmeticError,
     RecursionError,
 )
-"""What is raised where a document from outside is not what its format says it must be."""
+"""The errors of decoding a document that does not have its format."""
 
 
 class LeaseError(HoldfastError):
-    """A lease could not be had, or was lost."""
+    """A lease could not be acquired, or was lost."""
 
 
 class NoAnswerError(LeaseError):
-    """Who keeps the leases did not say in time how they stand; they may be as they were."""
+    """The lease daemon did not answer in time; the leases may be unchanged."""
 
 
 class AgentError(HoldfastError):
-    """A resource agent or fence agent is missing or does not keep to its protocol."""
+    """A resource agent or fence agent is missing or violates its protocol."""
 
 
 class FenceError(HoldfastError):
-    """A fence device could not be asked, or its configuration makes no sense."""
+    """A fence device could not be called, or its configuration makes no sense."""
 
 
 class ClusterDataError(HoldfastError):
-    """What describes a cluster for placement, or asks for a place in it, cannot be used."""
+    """The data of a cluster for placement, or a request for a place, cannot be used."""

@@ -9,10 +9,10 @@ import sys
 
 
 def library_instead(loader: object) -> str:
-    """Return the library if this is a compiled form of another version of it, mostly empty.
+    """Return the path of the library if its compiled archive is out of date, else "".
 
-    *loader* knows the archive; ``operator/cli/install.py`` wrote it, with a note of the library it
-    was made of.  A note or a library that cannot be read counts as another version.
+    The archive, which *loader* knows, is beside the library and has a note of its source
+    (``operator/cli/install.py``).  If either cannot be read, it is out of date.
     """
     archive: str = getattr(loader, "archive", "")
     if not archive.endswith("c"):
@@ -20,7 +20,7 @@ def library_instead(loader: object) -> str:
     library = archive[:-1]
     try:
         note: bytes = loader.get_data(f"{archive}/holdfast/made_of.json")  # type: ignore[attr-defined]
-        # The import of pathlib would be half of the start time.
+        # Not by pathlib, whose import would be half of the start.
         seen = os.stat(library)  # noqa: PTH116
     except OSError:
         return library
@@ -34,7 +34,7 @@ if __name__ == "__main__":
         os.environ["PYTHONPATH"] = other
         os.execv(sys.executable, [sys.executable, "-m", "holdfast", *sys.argv[1:]])
     if sys.argv[1:2] == ["iallocator"]:
-        # Each question is a process: only what the answer needs is imported.
+        # One process for each request: nothing is imported that it does not need.
         from .operator.cli.htools.hail import main_and_exit as answer_and_exit
 
         answer_and_exit(sys.argv[2:])

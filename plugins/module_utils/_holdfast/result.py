@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an operation reports to whoever asked for it."""
+"""The result of an operation."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of one operation: before and after come from its plan, as plain data.
+    """The result of one operation; before and after come from its plan, as plain data.
 
-    ``failure`` says in a sentence what went wrong where there are results all the same, as
-    when one of many nodes failed; "" when nothing did.
+    ``failure`` is a sentence, "" when nothing failed; with it there can be results all the same,
+    as when one of many nodes failed.
     """
 
     changed: bool = False

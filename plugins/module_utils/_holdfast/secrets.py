@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which agent parameters are secrets, and how their values are kept out of texts.
+"""Which agent parameters are secrets, and hiding their values in texts.
 
-Fence agents and resource agents take passwords as ordinary parameters and repeat
-them in their own output when asked to be verbose.
+Fence agents and resource agents take passwords as ordinary parameters and repeat them in verbose
+output.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import quote, quote_plus
 
 HIDDEN = "********"
-"""What stands in a text where a secret was."""
+"""The replacement of a secret in a text."""
 
 _SECRET_NAME = re.compile(
     r"passw|pwd|passphrase|secret|token|credential|community|private[-_]?key|api[-_]?key"
@@ -25,9 +25,9 @@ _NO_SECRET = re.compile(r"(script|file|path|folder|prompt|timeout|use_empty)$", 
 
 
 def is_secret_name(name: str) -> bool:
-    """Say whether the parameter *name* holds a secret, going by its name.
+    """Return whether the parameter *name* holds a secret, by its name.
 
-    A path to a secret (``identity_file``, ``password_script``) is not one itself.
+    A path to a secret (``identity_file``, ``password_script``) is none.
     """
     return bool(_SECRET_NAME.search(name)) and not _NO_SECRET.search(name)
 
@@ -35,7 +35,7 @@ def is_secret_name(name: str) -> bool:
 def secret_values(parameters: Mapping[str, object]) -> tuple[str, ...]:
     """Return the values in *parameters* that must never be shown.
 
-    A secret that was given as a list or mapping by mistake is one in all its parts.
+    Of a list or mapping, given for a secret by mistake, all parts are secrets.
     """
     return tuple(
         text for name, value in parameters.items() if is_secret_name(name) for text in _texts(value)
@@ -43,7 +43,7 @@ def secret_values(parameters: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def hide(text: str, secrets: Iterable[str]) -> str:
-    """Return *text* with each of *secrets* replaced, also in its quoted and URL spellings."""
+    """Return *text* with each of *secrets* hidden, also in its quoted and URL spellings."""
     spellings = set()
     for secret in secrets:
         spellings.update(
@@ -57,7 +57,7 @@ def hide(text: str, secrets: Iterable[str]) -> str:
 
 
 def without_secrets(value: object) -> object:
-    """Return plain data as it may be shown: what is under the name of a secret is hidden."""
+    """Return plain data with the values of all secret names hidden."""
     if isinstance(value, Mapping):
         return {
             key: HIDDEN if is_secret_name(str(key)) else without_secrets(one)
@@ -67,7 +67,7 @@ def without_secrets(value: object) -> object:
 
 
 def shown(name: str, value: object) -> object:
-    """Return *value* for an error message, or a placeholder when *name* holds a secret."""
+    """Return *value* for an error message, hidden when *name* holds a secret."""
     return HIDDEN if is_secret_name(name) else value
 
 

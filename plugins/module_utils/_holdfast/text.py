@@ -8,8 +8,7 @@ from __future__ import annotations
 def clean(value: object) -> str:
     """Return *value* as text on one line without control characters.
 
-    Reasons hold what agents printed: that must neither drive a terminal nor
-    reorder a line.
+    Reasons can have output of agents, which must not control a terminal or reorder a line.
     """
     text = str(value)
     if not text.isprintable():

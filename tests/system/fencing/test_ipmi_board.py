@@ -124,7 +124,10 @@ def test_off_is_proved_by_a_second_question_and_the_machine_is_gone(board):
     result = power_off(*machine(board))
     assert time.monotonic() - began < LOOSE
     assert (result.confirmed, result.evidence, result.power) == (True, "device-verified", "off")
-    assert [(one.action, one.exit_status) for one in result.steps] == [("off", 0), ("status", 2)]
+    assert [(one.call.action, one.call.exit_status) for one in result.steps] == [
+        ("off", 0),
+        ("status", 2),
+    ]
     assert not board.machine_runs
     assert not board.answers() or power_status(*machine(board)).power == "off"
 

@@ -14,11 +14,8 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.environment import (
-    agent_environment,
-    seconds,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.locate import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.agent import (
+    AgentCall,
     AgentName,
     installed_agents,
 )
@@ -27,6 +24,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.metadata
     check_parameters,
     load_metadata,
     parse_metadata,
+    seconds,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import run
 
@@ -45,9 +43,7 @@ def agents():
 
     def ask(item):
         name, path = item
-        environment = agent_environment(
-            name, instance=name.type, action="meta-data", timeout=METADATA_DEADLINE
-        )
+        environment = AgentCall(name, "meta-data", name.type, METADATA_DEADLINE).environment()
         printed = run([path, "meta-data"], deadline=METADATA_DEADLINE, environment=environment)
         return name, (load_metadata(path, agent=name), printed.stdout)
 

@@ -10,8 +10,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.agent import (
+    AgentCall,
+    parse_agent,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.call import call
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.locate import parse_agent
 from ansible_collections.holdfast.ha.tests.unit.agents.installed_agents import install_command
 
 INSTALLED = Path(tempfile.mkdtemp(prefix="holdfast-agent-"))
@@ -34,17 +37,17 @@ class Service:
     def __call__(self, action, timeout=10.0, interval=0.0, check_level=None, **parameters):
         """Call an action; *parameters* are kept for the calls after it."""
         self.parameters.update(parameters)
-        return call(
-            str(AGENT),
+        request = AgentCall(
+            NAME,
             action,
             instance="web:0",
-            agent=NAME,
             parameters={name: str(value) for name, value in self.parameters.items()},
             timeout=timeout,
             interval=interval,
             check_level=check_level,
             run_directory=str(self.folder),
         )
+        return call(str(AGENT), request)
 
     @property
     def state_file(self):

@@ -258,4 +258,4 @@ def test_our_own_fencing_proves_with_it(installed):
     assert (result.confirmed, result.evidence) == (True, "device-verified")
     assert power_on(configuration, name).power == "on"
     (answer,) = ask_devices(configuration, name, "list")
-    assert list(answer.described()["plugs"]) == ["n1", "n2"]
+    assert list(answer["plugs"]) == ["n1", "n2"]

@@ -22,6 +22,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.apply 
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conversation import (
     FenceTools,
+    Turns,
+    together,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.describe import (
     check_fence_agents,
@@ -36,10 +38,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.prove 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.topology import (
     FenceDelay,
     parse_fence_configuration,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.turns import (
-    Turns,
-    together,
 )
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import (
     ACTIONS,
@@ -135,16 +133,16 @@ def test_a_device_that_is_slow_to_switch_is_asked_until_it_is_off(tmp_path, node
         FenceTools(sleep=pauses.append),
     )
     assert result.confirmed
-    assert [one.action for one in result.steps] == ["off", "status", "status", "status"]
+    assert [one.call.action for one in result.steps] == ["off", "status", "status", "status"]
     assert len(pauses) == 2
 
 
 def test_what_each_device_said_is_told_without_its_password(tmp_path, node):
     off = f'echo "hunter2 accepted"; {OFF}'
     result = power_off(node([(device(tmp_path, off=off), "1")]), "n1")
-    answers = [(one.action, one.exit_status) for one in result.steps]
+    answers = [(one.call.action, one.call.exit_status) for one in result.steps]
     assert answers == [("off", 0), ("status", 2), ("list", 0)]
-    assert result.steps[0].text == "******** accepted"
+    assert result.steps[0].call.text == "******** accepted"
     assert "hunter2" not in repr(result)
     assert result.confirmed_at is not None
     assert result.sent_at < result.confirmed_at
@@ -274,7 +272,7 @@ def test_a_command_that_failed_is_sent_again_once_its_status_says_that_it_did_no
     pauses = []
     result = power_off(configuration, "n1", FenceTools(sleep=pauses.append))
     assert result.confirmed
-    assert [one.action for one in result.steps] == ["off", "status", "off", "status"]
+    assert [one.call.action for one in result.steps] == ["off", "status", "off", "status"]
     assert pauses == [1.0]
 
 
@@ -405,7 +403,7 @@ def test_a_plug_that_does_not_exist_is_never_off(tmp_path, node):
     assert power_off(node([(agent, "1")]), "n1").confirmed
     result = power_off(node([(agent, "9")], timeout=1.5), "n1")
     assert not result.confirmed
-    assert "no outlet 9" in result.steps[-1].text
+    assert "no outlet 9" in result.steps[-1].call.text
 
 
 def off_for_all(tmp_path, folder="a", **behaviour):
@@ -498,7 +496,7 @@ def test_the_last_answer_counts_and_not_the_question_that_was_cut_off(tmp_path, 
     status = "echo x >> $here/asked; [ $(wc -l < $here/asked) -ge 2 ] && sleep 60; exit 0"
     agent = device(tmp_path, off=":", status=status)
     result = power_off(node([(agent, "1")], timeout=3.0), "n1")
-    assert result.steps[-1].timed_out
+    assert result.steps[-1].call.timed_out
     assert "its status is on, not off" in result.reason
 
 
@@ -519,7 +517,7 @@ def test_gigabytes_of_output_do_not_keep_a_fence_from_ending(tmp_path, node):
     endless = device(tmp_path, "b", off="exec yes")
     result = power_off(node([(endless, "1")], timeout=1.5), "n1")
     assert "no answer within" in result.reason
-    assert len(result.steps[0].text) <= 2000
+    assert len(result.steps[0].call.text) <= 2000
 
 
 def test_a_node_without_levels_cannot_be_fenced(tmp_path, node):
@@ -534,7 +532,11 @@ def test_the_last_level_is_switched_on_first_because_it_may_feed_the_others(tmp_
     assert power_off(configuration, "n1").confirmed
     result = power_on(configuration, "n1")
     assert (result.confirmed, result.power) == (True, "on")
-    assert [one.device for one in result.steps if one.action == "on"] == ["d2", "d3", "d1"]
+    assert [one.step.device for one in result.steps if one.call.action == "on"] == [
+        "d2",
+        "d3",
+        "d1",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -576,7 +578,7 @@ def test_a_nodes_power_follows_from_all_of_its_plugs(tmp_path, node, states, pow
     result = power_status(node(*levels), "n1")
     assert result.power == power
     assert result.confirmed == (power != "unknown")
-    assert {one.action for one in result.steps} <= {"status", "list"}
+    assert {one.call.action for one in result.steps} <= {"status", "list"}
 
 
 def test_a_plan_switches_only_what_is_not_as_wanted(tmp_path, node):
@@ -611,7 +613,7 @@ def test_devices_are_asked_once_each_and_a_failure_is_named(tmp_path, node):
     configuration = node([(agent, "1")], [(agent, "2")])
     answers = ask_devices(configuration, "n1", "list")
     listed = {"1": {"alias": "web", "power": "unknown"}, "2": {"alias": "", "power": "unknown"}}
-    assert [one.described()["plugs"] for one in answers] == [listed] * 2
+    assert [one["plugs"] for one in answers] == [listed] * 2
     ill = node([(device(tmp_path, "b", monitor=1), "1")])
     with pytest.raises(FenceError, match="d1 failed to answer monitor"):
         ask_devices(ill, "n1", "monitor")

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.turns import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conversation import (
     Turns,
     together,
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,21 +15,22 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     AgentError,
     InputError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf import call as ocf_call
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.agent import (
+    FEATURE_SET,
+    AgentCall,
+    AgentName,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.call import (
     MEANINGS,
     UNKNOWN_STATUS,
     call,
     meaning_of,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.environment import (
-    FEATURE_SET,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.metadata import (
     META_NAMES,
-    agent_environment,
     check_meta,
     check_meta_of_action,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.locate import AgentName
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.family import (
     process_entry,
 )
@@ -51,7 +53,8 @@ def ask(tmp_path):
             "run_directory": str(tmp_path / "run"),
             **options,
         }
-        return call(path, action, **settings)
+        runner = {"run": settings.pop("run")} if "run" in settings else {}
+        return call(path, AgentCall(action=action, **settings), **runner)
 
     return ask
 
@@ -171,16 +174,15 @@ def test_the_last_reason_counts(ask):
 
 
 def test_a_missing_agent_and_one_that_cannot_run_are_answers_and_no_accident(ask, tmp_path):
-    options = {"instance": "a", "agent": NAME, "parameters": {}, "timeout": 1.0}
-    options["run_directory"] = str(tmp_path)
-    missing = call("/nonexistent/agent", "monitor", **options)
+    request = AgentCall(NAME, "monitor", "a", timeout=1.0, run_directory=str(tmp_path))
+    missing = call("/nonexistent/agent", request)
     assert (missing.code, missing.recovery) == (5, "hard")
     file = tmp_path / "file"
     file.write_text("")
-    assert call(str(file), "monitor", **options).code == 4
+    assert call(str(file), request).code == 4
     file.write_text("not a program")
     file.chmod(0o755)
-    assert call(str(file), "monitor", **options).code == 1
+    assert call(str(file), request).code == 1
 
 
 def test_an_agent_gets_the_whole_environment_of_a_cluster_and_nothing_else(
@@ -195,7 +197,7 @@ def test_an_agent_gets_the_whole_environment_of_a_cluster_and_nothing_else(
         check_level=10,
         node_name="n1",
         meta={"notify_type": "pre"},
-        extra_environment={"OWN": "one"},
+        extra={"OWN": "one"},
     )
     found = dict(line.split("=", 1) for line in result.stdout.splitlines())
     # What the shell adds, and the mark by which the runner finds what left its group.
@@ -243,7 +245,7 @@ def test_the_deadline_is_the_timeout_that_the_agent_is_told(ask):
     ("timeout", "told"), [(1.001, "1001"), (2.3, "2300"), (0.0004, "1"), (86399.0, "86399000")]
 )
 def test_times_are_told_in_whole_milliseconds(timeout, told):
-    found = agent_environment(NAME, instance="a", action="stop", timeout=timeout, interval=timeout)
+    found = AgentCall(NAME, "stop", "a", timeout=timeout, interval=timeout).environment()
     assert found["OCF_RESKEY_CRM_meta_timeout"] == told
     assert found["OCF_RESKEY_CRM_meta_interval"] == told
 
@@ -323,19 +325,19 @@ def test_a_real_agent_starts_is_found_running_and_stops(tmp_path):
     path = "/usr/lib/ocf/resource.d/heartbeat/Dummy"
     if not Path(path).exists():
         pytest.skip("resource-agents is not installed")
-    options = {
-        "instance": "d1",
-        "agent": AgentName("ocf", "heartbeat", "Dummy"),
-        "parameters": {"state": str(tmp_path / "state")},
-        "timeout": 20.0,
-        "run_directory": str(tmp_path / "run"),
-        "ocf_root": ocf_call.OCF_ROOT,
-    }
-    assert call(path, "monitor", **options).stopped
-    assert call(path, "start", **options).succeeded
-    assert call(path, "monitor", interval=10.0, **options).running
-    assert call(path, "stop", **options).stopped
-    assert call(path, "monitor", **options).stopped
+    request = AgentCall(
+        AgentName("ocf", "heartbeat", "Dummy"),
+        "monitor",
+        instance="d1",
+        parameters={"state": str(tmp_path / "state")},
+        timeout=20.0,
+        run_directory=str(tmp_path / "run"),
+    )
+    assert call(path, request).stopped
+    assert call(path, replace(request, action="start")).succeeded
+    assert call(path, replace(request, interval=10.0)).running
+    assert call(path, replace(request, action="stop")).stopped
+    assert call(path, request).stopped
 
 
 PROBE, HEALTH = 0.0, 10.0

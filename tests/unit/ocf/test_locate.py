@@ -11,7 +11,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     AgentError,
     InputError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.locate import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.agent import (
     AgentName,
     installed_agents,
     locate,

@@ -12,18 +12,16 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     AgentError,
     InputError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.environment import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.agent import AgentName
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.metadata import (
     FALSE_WORDS,
     TRUE_WORDS,
-    seconds,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.locate import AgentName
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.metadata import (
     Action,
     check_parameters,
     deprecation_warnings,
     load_metadata,
     parse_metadata,
+    seconds,
 )
 from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import METADATA, write_agent
 from hypothesis import given

@@ -159,11 +159,6 @@ def test_a_given_environment_is_the_whole_environment_but_for_the_mark(monkeypat
     assert "HOLDFAST_TEST=inherited" in run(["/usr/bin/env"], deadline=5.0).stdout
 
 
-def test_a_program_runs_in_its_directory(tmp_path):
-    outcome = run(["/bin/pwd", "-P"], deadline=5.0, directory=str(tmp_path))
-    assert outcome.stdout.strip() == str(tmp_path.resolve())
-
-
 def test_a_program_has_a_session_of_its_own_and_gets_no_signal_of_ours():
     pid, group, session = itemgetter(0, 4, 5)(shell("exec cat /proc/self/stat").stdout.split())
     assert pid == group == session

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Power as an operator asks for it: plan from what is, then apply the plan once.
+"""Switching power for an operator: plan from the present state, then apply the plan once.
 
-Planning asks the devices for their status and changes nothing, so a plan is also
-what check mode shows.  ``operate`` does that for many nodes at once and sums it up.
+Planning asks the devices for their status and changes nothing, so check mode shows the plan.
+``operate`` does that for many nodes at the same time.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from typing import Any
 from ..errors import FenceError, HoldfastError
 from ..result import Result
 from .call import LISTS, check_plug
-from .conversation import TOOLS, Conversation, FenceAnswer, FenceTools, about_device
+from .conversation import TOOLS, Conversation, FenceAnswer, about_device, together
 from .metadata import NONE
-from .plugs import ListedPlug, parse_listing
+from .plugs import parse_listing
 from .prove import FenceResult, diagnose, last_line, power_off, power_on, power_status, unfence
 from .topology import DEFAULT_TIMEOUT, FenceConfiguration, FenceStep, parse_fence_device
-from .turns import together
 
 DEVICE_ACTIONS = ("list", "list-status", "monitor", "validate-all")
-"""What is asked of a device rather than of a node; none of them changes anything."""
+"""The actions about a device rather than a node; none of them changes anything."""
 
 _COMMANDS = {"off": power_off, "on": power_on, "unfence": unfence, "diag": diagnose}
 
@@ -32,7 +31,7 @@ _POWER_AFTER = {"off": "off", "on": "on", "reboot": "on"}
 
 @dataclass(frozen=True)
 class PowerPlan:
-    """What will be done to a node's power: ``commands`` is empty when it is as wanted."""
+    """The ``commands`` that bring a node's power to ``wanted``; none when it is there."""
 
     node: str
     wanted: str
@@ -45,7 +44,7 @@ class PowerPlan:
         return _POWER_AFTER.get(self.wanted, self.before.power)
 
     def expected(self) -> FenceResult:
-        """Return what applying the plan would show, without any proof where it would act."""
+        """Return the result to expect of the plan, without any proof where it would act."""
         if not self.commands:
             return self.before
         return replace(
@@ -60,7 +59,7 @@ class PowerPlan:
 
 @dataclass(frozen=True)
 class PowerEnd:
-    """What applying a plan came to; ``problem`` is a sentence, "" when all went well."""
+    """The result of applying a plan; ``problem`` is a sentence, "" when all went well."""
 
     plan: PowerPlan
     result: FenceResult
@@ -76,40 +75,16 @@ class PowerEnd:
         }
 
 
-@dataclass(frozen=True)
-class DeviceAnswer:
-    """What one device said to a question about itself; ``plugs`` for a list only."""
-
-    device: str
-    exit_status: int | None
-    seconds: float
-    text: str
-    plugs: tuple[ListedPlug, ...] | None
-
-    def described(self) -> dict[str, Any]:
-        """Return this as plain data for a module's result."""
-        values: dict[str, Any] = {
-            "exit_status": self.exit_status,
-            "seconds": round(self.seconds, 3),
-            "text": self.text,
-        }
-        if self.plugs is not None:
-            values["plugs"] = {
-                one.plug: {"alias": one.alias, "power": one.power} for one in self.plugs
-            }
-        return values
-
-
 def plugs_of_device(
     agent: str,
     parameters: Mapping[str, object],
     plugs: list[str | None],
     timeout: float = DEFAULT_TIMEOUT,
 ) -> FenceConfiguration:
-    """Return a configuration of one device whose *plugs* are a node each.
+    """Return a configuration of one device with a node for each of *plugs*.
 
-    A node is called like its plug, or like the agent of a device without plugs.  Raises
-    InputError for what a configuration file would be refused for too.
+    A node has the name of its plug, or of the agent where the plug is None.  Raises InputError
+    for the same mistakes as in a configuration file.
     """
     entry = {"agent": agent, "parameters": dict(parameters), "timeout": timeout}
     device = parse_fence_device("device", entry, "agent")
@@ -120,36 +95,32 @@ def plugs_of_device(
     return FenceConfiguration({device.name: device}, levels)
 
 
-def plan_power(
-    configuration: FenceConfiguration, node: str, wanted: str, tools: FenceTools = TOOLS
-) -> PowerPlan:
-    """Ask for the status of *node* and return what is to be done for *wanted*.
+def plan_power(configuration: FenceConfiguration, node: str, wanted: str) -> PowerPlan:
+    """Ask for the status of *node* and return the plan for *wanted*.
 
     *wanted* is ``on``, ``off``, ``reboot`` (off, proved, and then on), ``unfence`` or
-    ``diag``.  An unknown state counts as not as wanted.
+    ``diag``.  An unknown state counts as another one.
     """
-    before = power_status(configuration, node, tools)
+    before = power_status(configuration, node)
     if wanted == "reboot":
         return PowerPlan(node, wanted, before, ("off", "on"))
     if wanted == "unfence":
-        needed = _access_is_cut(configuration, before, tools)
+        needed = _access_is_cut(configuration, before)
     else:
         needed = before.power != wanted
     return PowerPlan(node, wanted, before, (wanted,) if needed else ())
 
 
-def apply_power(
-    configuration: FenceConfiguration, plan: PowerPlan, tools: FenceTools = TOOLS
-) -> PowerEnd:
-    """Carry out *plan* and return the last proof, with what all devices said.
+def apply_power(configuration: FenceConfiguration, plan: PowerPlan) -> PowerEnd:
+    """Carry out *plan* and return the last proof, with all answers of the devices.
 
-    It ends at the first command that is not proved: a reboot whose "off" is not proved does
-    not go on to "on".
+    It stops at the first command that is not proved: a reboot whose "off" is not proved sends
+    no "on".
     """
     result = plan.before
     said: tuple[FenceAnswer, ...] = ()
     for command in plan.commands:
-        result = _COMMANDS[command](configuration, plan.node, tools)
+        result = _COMMANDS[command](configuration, plan.node)
         said += result.steps
         result = replace(result, steps=said)
         if not result.confirmed:
@@ -163,32 +134,34 @@ def reach_power(
     node: str,
     wanted: str,
     check: bool,
-    tools: FenceTools = TOOLS,
 ) -> PowerEnd:
-    """Plan and apply what brings *node* to *wanted*; with *check* only say what would be done."""
-    plan = plan_power(configuration, node, wanted, tools)
-    return PowerEnd(plan, plan.expected()) if check else apply_power(configuration, plan, tools)
+    """Plan and apply what brings *node* to *wanted*; with *check* only plan."""
+    plan = plan_power(configuration, node, wanted)
+    return PowerEnd(plan, plan.expected()) if check else apply_power(configuration, plan)
 
 
-def ask_device(
-    configuration: FenceConfiguration, step: FenceStep, action: str, tools: FenceTools = TOOLS
-) -> DeviceAnswer:
-    """Ask the device of *step* for one of ``DEVICE_ACTIONS``, again if it fails.
+def ask_device(configuration: FenceConfiguration, step: FenceStep, action: str) -> dict[str, Any]:
+    """Return the answer of the device of *step* to one of ``DEVICE_ACTIONS`` as plain data.
 
-    Raises FenceError when it does not answer with success.
+    Raises FenceError when it does not succeed, even after the device's retries.
     """
     name = step.device
-    talk = Conversation(configuration, tools)
+    talk = Conversation(configuration, TOOLS)
     answer, _left = talk.insist(0, about_device(step, action), action)
     if not answer.succeeded:
         raise FenceError(f"The fence device {name} failed to answer {action}: {last_line(answer)}.")
-    plugs = None
+    values: dict[str, Any] = {
+        "exit_status": answer.exit_status,
+        "seconds": round(answer.duration, 3),
+        "text": answer.text,
+    }
     if action in LISTS:
         try:
             plugs = parse_listing(answer.output, action, talk.device(step).parameters)
         except HoldfastError as error:
             raise FenceError(f"The fence device {name} cannot be asked: {error}") from None
-    return DeviceAnswer(name, answer.exit_status, answer.duration, answer.text, plugs)
+        values["plugs"] = {one.plug: {"alias": one.alias, "power": one.power} for one in plugs}
+    return values
 
 
 def described(result: FenceResult) -> dict[str, Any]:
@@ -201,28 +174,26 @@ def described(result: FenceResult) -> dict[str, Any]:
         "steps": [
             {
                 "level": one.level,
-                "device": one.device,
-                "plug": one.plug,
-                "action": one.action,
-                "exit_status": one.exit_status,
-                "timed_out": one.timed_out,
-                "seconds": round(one.seconds, 3),
-                "text": one.text,
+                "device": one.step.device,
+                "plug": one.step.plug,
+                "action": one.call.action,
+                "exit_status": one.call.exit_status,
+                "timed_out": one.call.timed_out,
+                "seconds": round(one.call.duration, 3),
+                "text": one.call.text,
             }
             for one in result.steps
         ],
     }
 
 
-def _access_is_cut(
-    configuration: FenceConfiguration, before: FenceResult, tools: FenceTools
-) -> bool:
-    """Say whether a device that cuts access does not say that the node has it."""
-    talk = Conversation(configuration, tools)
+def _access_is_cut(configuration: FenceConfiguration, before: FenceResult) -> bool:
+    """Return whether a device that cuts access does not report that the node has it."""
+    talk = Conversation(configuration, TOOLS)
     return any(
-        one.exit_status != 0
+        one.call.exit_status != 0
         for one in before.steps
-        if talk.agent(configuration.devices[one.device]).metadata.unfences
+        if talk.agent(talk.device(one.step)).metadata.unfences
     )
 
 
@@ -231,43 +202,38 @@ def operate(
     nodes: Sequence[str],
     action: str,
     check: bool,
-    tools: FenceTools = TOOLS,
 ) -> Result:
-    """Do *action* to each of *nodes*, all at the same time.
+    """Do *action* for all of *nodes* at the same time.
 
     *action* is ``on``, ``off``, ``reboot``, ``unfence``, ``diag``, ``status`` or one of
-    ``DEVICE_ACTIONS``, which ask each device of the nodes once.  The result has an entry for
-    each, and its ``failure`` names those that failed.  Raises FenceError for a node without
-    levels, before anything is done to another.
+    ``DEVICE_ACTIONS``, which call each device of the nodes once.  The result has an entry for
+    each; its ``failure`` names those that failed.  Raises FenceError for a node without levels
+    before anything is done.
     """
     if not nodes:
         raise FenceError("No node was given: nothing can be switched or asked.")
     steps = configuration.first_steps(nodes)
     if action in DEVICE_ACTIONS:
-        return _ask_each(configuration, steps, action, tools)
+        return _ask_each(configuration, steps, action)
     if action == "status":
-        return _status_of_each(configuration, nodes, tools)
-    return _bring_each(configuration, nodes, action, check, tools)
+        return _status_of_each(configuration, nodes)
+    return _bring_each(configuration, nodes, action, check)
 
 
 def _ask_each(
     configuration: FenceConfiguration,
     steps: Mapping[str, FenceStep],
     action: str,
-    tools: FenceTools,
 ) -> Result:
-    """Ask each device once; where a plug has to be told, it is that of *steps*."""
-    ends = together(steps, lambda name: ask_device(configuration, steps[name], action, tools))
-    values: dict[str, Any] = {name: one.described() for name, one in ends.done.items()}
+    """Ask each device once; an action that needs a plug gets that of *steps*."""
+    ends = together(steps, lambda name: ask_device(configuration, steps[name], action))
     problems = {name: str(error) for name, error in ends.failed.items()}
-    values.update({name: {"failed": text} for name, text in problems.items()})
+    values = {**ends.done, **{name: {"failed": text} for name, text in problems.items()}}
     return Result(values={"devices": values}, failure=_failure(problems, len(values), "devices"))
 
 
-def _status_of_each(
-    configuration: FenceConfiguration, nodes: Sequence[str], tools: FenceTools
-) -> Result:
-    ends = together(nodes, lambda node: power_status(configuration, node, tools))
+def _status_of_each(configuration: FenceConfiguration, nodes: Sequence[str]) -> Result:
+    ends = together(nodes, lambda node: power_status(configuration, node))
     values = {
         node: PowerEnd(PowerPlan(node, "status", found, ()), found).described()
         for node, found in ends.done.items()
@@ -280,9 +246,8 @@ def _bring_each(
     nodes: Sequence[str],
     action: str,
     check: bool,
-    tools: FenceTools,
 ) -> Result:
-    ends = together(nodes, lambda node: reach_power(configuration, node, action, check, tools))
+    ends = together(nodes, lambda node: reach_power(configuration, node, action, check))
     problems = {node: end.problem for node, end in ends.done.items() if end.problem}
     problems.update({node: str(error) for node, error in ends.failed.items()})
     values: dict[str, Any] = {node: end.described() for node, end in ends.done.items()}
@@ -299,9 +264,9 @@ def _bring_each(
 
 
 def _shown(power: str, commands: Sequence[str]) -> dict[str, Any]:
-    """Return one side of the difference, with the commands where the power alone does not tell."""
-    told = list(commands) in ([], ["on"], ["off"])
-    return {"power": power} if told else {"power": power, "sent": list(commands)}
+    """Return one side of the diff, with the commands where the power does not show them."""
+    obvious = list(commands) in ([], ["on"], ["off"])
+    return {"power": power} if obvious else {"power": power, "sent": list(commands)}
 
 
 def _failure(problems: Mapping[str, str], count: int, what: str) -> str:

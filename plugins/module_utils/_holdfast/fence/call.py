@@ -1,16 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Call one action of a fence agent for one plug and say what came of it.
+"""Call one action of a fence agent for one plug and return its result.
 
-Fence agents read ``name=value`` lines from standard input, so that no password is ever on
-a command line.  They take a missing action for "reboot", skip names they do not know, take
-a boolean for true as soon as it is there, strip blanks and quotes from passwords, and take
-a comma in a plug for several plugs of which some act on one only (fencing.py of
-fence-agents 4.12).  Each of these is refused here before anything is run: quotes would
-keep a blank for agents built on fencing.py, but be part of the value for others.
+Fence agents read ``name=value`` lines from standard input, so that no password is on a command
+line.  They take a missing action for "reboot", skip unknown names, take a boolean for true as
+soon as it is there, strip blanks and quotes from passwords, and take a comma in a plug for
+several plugs, of which some agents switch one only (fencing.py of fence-agents 4.12).  All of
+that is refused here before anything is run.
 
-The exit status alone is believed, and of it little: an agent's text has no agreed form and
-is kept only for people, with all secrets taken out.
+Only the exit status counts.  An agent's text has no agreed form and is kept for people, with
+all secrets hidden.
 """
 
 from __future__ import annotations
@@ -49,10 +48,10 @@ def fence_request(
     plug: str | None = None,
     option: str = "parameters",
 ) -> bytes:
-    """Return the standard input that makes the agent do *action* to *plug*, and nothing else.
+    """Return the agent's standard input for *action* on *plug*.
 
-    Raises AgentError for an action that the agent does not have, and InputError naming
-    *option* for a parameter that it would not understand as it is meant.
+    Raises AgentError for an action that the agent does not have, and InputError with *option*
+    for a parameter that it would misread.
     """
     if not metadata.supports(action):
         names = ", ".join(sorted({one.name for one in metadata.actions}))
@@ -69,7 +68,7 @@ def fence_request(
 def check_fence_parameters(
     metadata: FenceMetadata, parameters: Mapping[str, object], option: str = "parameters"
 ) -> dict[str, str]:
-    """Return *parameters* as the lines that may be sent; false booleans are left out."""
+    """Return *parameters* as texts to send; false booleans are left out."""
     lines: dict[str, str] = {}
     given: dict[str, str] = {}
     for name, value in parameters.items():
@@ -106,7 +105,7 @@ def check_plug(plug: object, option: str = "plug") -> str:
 
 
 def _is_ours(metadata: FenceMetadata, name: str) -> bool:
-    """``port`` is the plug's old name for most agents, but may mean another thing for some."""
+    """Return whether *name* is set by us: ``port`` is the plug's old name for most agents only."""
     if name != "port":
         return True
     return metadata.host_argument == "port" or "port" in metadata.spellings("plug")
@@ -135,7 +134,7 @@ def _checked_plug(
 
 
 def _require(metadata: FenceMetadata, action: str, lines: Mapping[str, str], option: str) -> None:
-    """Refuse a request that lacks what the agent requires; either of two names will do."""
+    """Raise InputError for a required parameter that is missing under all of its names."""
     if action in ("metadata", "manpage"):
         return
     for parameter in metadata.parameters:
@@ -150,7 +149,7 @@ def _require(metadata: FenceMetadata, action: str, lines: Mapping[str, str], opt
 
 
 def _text(parameter: FenceParameter, value: object, option: str) -> str | None:
-    """Return *value* as it is sent, or None for what is not sent at all."""
+    """Return *value* as it is sent, or None when it is not sent."""
     if parameter.type == "boolean":
         return _boolean(parameter, value, option)
     if isinstance(value, bool):
@@ -174,7 +173,7 @@ def _shown(parameter: FenceParameter, value: object) -> object:
 
 
 def _boolean(parameter: FenceParameter, value: object, option: str) -> str | None:
-    """Agents look whether a boolean is there, so false is told by leaving it out."""
+    """Return a boolean as it is sent; false is None, as agents take any value for true."""
     word = str(value).lower()
     if value is True or word in TRUE_WORDS:
         return "1"
@@ -214,7 +213,7 @@ def _known_names(metadata: FenceMetadata, name: str) -> str:
 
 
 TEXT_LIMIT = 2000
-"""Characters kept of what an agent said: its last ones, where the reason is."""
+"""How many of the last characters of an agent's output are kept: the reason is there."""
 
 LISTS = ("list", "list-status")
 
@@ -226,9 +225,9 @@ _KEEP = 64 * 1024
 
 @dataclass(frozen=True)
 class FenceCall:
-    """What one call said; ``exit_status`` is None when the agent did not end by itself.
+    """The result of one call; ``exit_status`` is None when the agent did not end by itself.
 
-    ``output`` is its standard output alone, for actions whose answer is a list.
+    ``duration`` is in seconds.  ``output`` is its standard output alone, for lists.
     """
 
     action: str
@@ -240,7 +239,7 @@ class FenceCall:
 
     @property
     def succeeded(self) -> bool:
-        """The agent says that it did what was asked.  This proves nothing yet.
+        """The agent reports success, which proves nothing yet.
 
         (FenceAgentAPI, Agent Operations: a status or monitor of a machine that is off is 2.)
         """
@@ -249,7 +248,7 @@ class FenceCall:
 
     @property
     def power(self) -> str:
-        """What a status says: ``on`` (0) or ``off`` (2); all else is ``unknown``.
+        """The power by a status: ``on`` (0) or ``off`` (2); anything else is ``unknown``.
 
         (FenceAgentAPI, Agent Operations: status.)
         """
@@ -271,13 +270,12 @@ def call_fence_agent(
     run: Callable[..., Outcome] = run_process,
     clock: Callable[[], float] = time.monotonic,
 ) -> FenceCall:
-    """Make the fence agent at *path* do *action* to *plug* within *timeout* seconds.
+    """Call *action* of the fence agent at *path* for *plug* within *timeout* seconds.
 
-    Secrets in files and from scripts are fetched first, within the same time; an agent for
-    which none is left is not called, as it would be killed in the midst of it.  Raises
-    InputError, AgentError or FenceError when the request itself is wrong (see
-    ``fence_request``), a secret cannot be had, or the agent cannot be started; whatever the
-    agent then does is in the result.
+    Secrets in files and from scripts are fetched first, within the same time; with none left
+    the agent is not called.  Raises InputError, AgentError or FenceError when the request is
+    wrong (see ``fence_request``), a secret is not available, or the agent cannot be started;
+    a failure of the agent is in the result.
     """
     began = clock()
     parameters = secrets_from_files(metadata, parameters)
@@ -312,6 +310,6 @@ def _said(outcome: Outcome, secrets: Sequence[str], timeout: float) -> str:
         parts.append(f"no answer within {timeout:g} seconds; the agent was killed")
     elif outcome.signal is not None:
         parts.append(f"the agent was killed by signal {outcome.signal}")
-    # Hidden before it is cut, so that no half of a secret is left at the edge.
+    # Hidden before it is cut, so that no part of a secret is left at the edge.
     text = hide("\n".join(part for part in parts if part), secrets)
     return text[-TEXT_LIMIT:]

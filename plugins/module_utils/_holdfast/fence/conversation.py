@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Talking to the devices of one node: who they are, what they are asked, all they said.
+"""The conversation with the devices of one node: their agents, the questions, the answers.
 
-Every question has the time that is left for it.  What a device does with its time is
-counted, and not the wait for its turn: a switch with many outlets is asked for one
+Each call to an agent has a timeout.  Management boards and outlets fail a second session, so each
+device has one at a time, for all threads of a process: the manager's fences, or all nodes of one
+task.  The wait for the device's turn does not count: a switch with many outlets is asked for one
 after the other, and none of them has less time for that.
 """
 
@@ -11,9 +12,13 @@ from __future__ import annotations
 
 import math
 import random
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 from ..errors import FenceError, HoldfastError
 from ..process.run import Outcome
@@ -31,7 +36,6 @@ from .metadata import (
 )
 from .plugs import ListedPlug, find_plug, parse_listing, shown
 from .topology import FenceConfiguration, FenceDevice, FenceStep
-from .turns import TURNS, Turns
 
 POLL_PAUSE = 0.5
 """Seconds between two status questions: devices apply a change with a delay."""
@@ -45,9 +49,83 @@ RETRY_SHARE = 0.7
 MINIMUM_CALL = 0.05
 
 
+T = TypeVar("T")
+
+LONGEST_WAIT = 600.0
+"""Seconds that a request waits for its device, or for an equal request, before it fails."""
+
+
+@dataclass(frozen=True)
+class _Running:
+    request: object
+    future: Future[Any]
+
+
+class Turns:
+    """One action at a time for each device, one run for requests that are the same."""
+
+    def __init__(self, longest_wait: float = LONGEST_WAIT) -> None:
+        """Start with no device busy; waiting for one fails after *longest_wait* seconds."""
+        self._longest_wait = longest_wait
+        self._guard = threading.Lock()
+        self._devices: dict[object, threading.Lock] = {}
+        self._running: list[_Running] = []
+
+    @contextmanager
+    def turn(self, device: object, name: str, patience: float = math.inf) -> Iterator[None]:
+        """Hold *device* (its identity) for one action.
+
+        Raises FenceError with its *name* when it stays busy, at the latest after *patience*
+        seconds.
+        """
+        longest = min(self._longest_wait, patience)
+        with self._guard:
+            lock = self._devices.setdefault(device, threading.Lock())
+        if not lock.acquire(timeout=longest):
+            raise FenceError(
+                f"The fence device {name} was busy with others for {longest:g} seconds."
+            )
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def joined(self, request: object, act: Callable[[], T]) -> T:
+        """Return the result of *act*, or of an equal *request* that is under way.
+
+        Raises the error of *act*, and FenceError when the other one does not end.
+        """
+        with self._guard:
+            other = next((one for one in self._running if one.request == request), None)
+            if other is None:
+                mine = _Running(request, Future())
+                self._running.append(mine)
+        if other is not None:
+            if not wait([other.future], timeout=self._longest_wait).done:
+                raise FenceError(
+                    f"The same request was under way for {self._longest_wait:g} seconds already."
+                )
+            shared: T = other.future.result()
+            return shared
+        try:
+            mine.future.set_result(act())
+        except BaseException as error:
+            mine.future.set_exception(error)
+        finally:
+            with self._guard:
+                # By identity: an equal one can only have come after this one was taken out.
+                self._running = [one for one in self._running if one is not mine]
+        result: T = mine.future.result()
+        return result
+
+
+TURNS = Turns()
+"""The turns of this process."""
+
+
 @dataclass(frozen=True)
 class FenceTools:
-    """How agents are found and run, and what time it is: the edges that tests replace.
+    """How agents are found and run, and the clock: what tests replace.
 
     ``clock`` and ``sleep`` are in seconds; ``random(low, high)`` draws a number between.
     """
@@ -66,21 +144,16 @@ TOOLS = FenceTools()
 
 @dataclass(frozen=True)
 class FenceAnswer:
-    """What one device said to one question; ``seconds`` is how long it took."""
+    """One call for the plug of ``step`` in the fence level number ``level``."""
 
     level: int
-    device: str
-    plug: str | None
-    action: str
-    exit_status: int | None
-    timed_out: bool
-    seconds: float
-    text: str
+    step: FenceStep
+    call: FenceCall
 
 
 @dataclass(frozen=True)
 class FenceAgent:
-    """An agent that can be asked: where it is, what it says of itself, what it drives."""
+    """An installed agent: its path, its metadata, the kind of device that it drives."""
 
     path: str
     metadata: FenceMetadata
@@ -88,20 +161,20 @@ class FenceAgent:
 
 
 def about_device(step: FenceStep, action: str) -> FenceStep:
-    """Return what is asked when *action* is about the device of *step* and not about its plug.
+    """Return the step for an *action* about the device of *step* and not about its plug.
 
-    Agents find their parameters incomplete without a plug, though none of it is asked.
+    Only validate-all gets the plug: agents find their parameters incomplete without one.
     """
     return step if action == "validate-all" else FenceStep(step.device)
 
 
 class Conversation:
-    """The conversation with a node's devices; ``said`` is all that they answered."""
+    """The conversation with a node's devices; ``said`` has all answers in order."""
 
     def __init__(
         self, configuration: FenceConfiguration, tools: FenceTools, within: float = math.inf
     ) -> None:
-        """Ask nothing yet, and nothing any more *within* seconds from now."""
+        """Allow calls until *within* seconds from now."""
         self.configuration = configuration
         self.tools = tools
         self._until = tools.clock() + within
@@ -114,7 +187,7 @@ class Conversation:
         return self.configuration.devices[step.device]
 
     def agent(self, device: FenceDevice) -> FenceAgent:
-        """Return the device's agent; raises HoldfastError, and does not try again then."""
+        """Return the device's agent; raises the same HoldfastError each time if there is none."""
         if device.name not in self._agents:
             try:
                 path = locate_fence_agent(device.agent, self.tools.directories)
@@ -128,21 +201,21 @@ class Conversation:
         return found
 
     def kind(self, step: FenceStep) -> str:
-        """Return the kind of the step's device, NONE when its agent cannot be asked."""
+        """Return the kind of the step's device, NONE when its agent cannot be called."""
         try:
             return self.agent(self.device(step)).kind
         except HoldfastError:
             return NONE
 
     def supports(self, step: FenceStep, action: str) -> bool:
-        """Say whether the step's agent has *action*."""
+        """Return whether the step's agent has *action*."""
         try:
             return self.agent(self.device(step)).metadata.supports(action)
         except HoldfastError:
             return False
 
     def ask(self, level: int, step: FenceStep, action: str, timeout: float) -> FenceCall:
-        """Ask one device one thing; whatever goes wrong is an answer that proves nothing."""
+        """Call *action* once and return the answer; an error is an answer that proves nothing."""
         device = self.device(step)
         try:
             agent = self.agent(device)
@@ -159,26 +232,15 @@ class Conversation:
                 )
         except HoldfastError as error:
             answer = FenceCall(action, None, False, 0.0, str(error))
-        self.said.append(
-            FenceAnswer(
-                level,
-                step.device,
-                step.plug,
-                action,
-                answer.exit_status,
-                answer.timed_out,
-                answer.duration,
-                answer.text,
-            )
-        )
+        self.said.append(FenceAnswer(level, step, answer))
         return answer
 
     def insist(self, level: int, step: FenceStep, action: str) -> tuple[FenceCall, float]:
-        """Ask, and again after a failure; return the last answer and the seconds that are left.
+        """Call *action*, again after a failure; return the last answer and the seconds left.
 
-        As often as the device allows; never after a timeout, as what hangs may still be at
-        it, and never when too little time is left.  A power device that failed to switch is
-        asked for its status first: an exit status of 1 says nothing, and it may have done it.
+        It retries as often as the device allows, but never after a timeout, as what hangs may
+        still be at work, and never when too little time is left.  A power device that failed
+        to switch is asked for its status first: it may have switched all the same.
         """
         device = self.device(step)
         timeout = left = device.timeout_of(action)
@@ -202,8 +264,8 @@ class Conversation:
     ) -> tuple[str, float]:
         """Ask for the status until it is *wanted* or *budget* seconds are used.
 
-        Return the last that the device answered, and the seconds that are left.  A status
-        that takes longer than it may ends the wait, and is no answer.
+        Returns the last answered status and the seconds left.  A status that times out ends
+        the wait and is no answer.
         """
         limit = self.device(step).timeout_of("status")
         power = "unknown"
@@ -221,10 +283,10 @@ class Conversation:
         return power, budget
 
     def has_to_list(self, step: FenceStep) -> bool:
-        """Say whether an "off" of *step* counts only if the device's list names the plug.
+        """Return whether an "off" of *step* counts only if the device's list names the plug.
 
-        So it is for every agent that has a list and is not known to fail for a plug that does
-        not exist, and for all that were told to take such a plug for off.
+        True for an agent that has a list and is not known to fail for a plug that does not
+        exist, or that is configured to take such a plug for off.
         """
         device = self.device(step)
         if step.plug is None or not self.supports(step, "list"):
@@ -237,8 +299,8 @@ class Conversation:
     def doubt_of_plug(self, level: int, step: FenceStep, budget: float) -> str:
         """Return why *step*, which is off, may be a plug that does not exist; "" if it exists.
 
-        A plug that was on in this conversation does.  Of the others, where it is in doubt, the
-        device's list is asked for, once for all of its plugs, within *budget* seconds.
+        A plug that was on in this conversation exists.  For the others the device's list is
+        asked for where it has to be, once for all of its plugs, within *budget* seconds.
         """
         if step.plug is None or self._was_on(step) or not self.has_to_list(step):
             return ""
@@ -259,21 +321,50 @@ class Conversation:
         return f"it says off, but the device has no such plug; it lists {shown(listed)}"
 
     def _time_left(self) -> float:
-        """Return the seconds that are left for all; raises FenceError when there are none."""
+        """Return the seconds left for all calls; raises FenceError when there are none."""
         left = self._until - self.tools.clock()
         if left <= 0:
             raise FenceError("The time for all of it is over; nothing more is asked.")
         return left
 
     def _was_on(self, step: FenceStep) -> bool:
-        return any(
-            (one.device, one.plug, one.action, one.exit_status)
-            == (step.device, step.plug, "status", 0)
-            for one in self.said
-        )
+        return any(one.step == step and one.call.power == "on" for one in self.said)
 
     @staticmethod
     def _worth_another(answer: FenceCall, left: float, timeout: float) -> bool:
         ended = answer.exit_status is not None and not answer.timed_out
         enough = left - RETRY_PAUSE > timeout * (1 - RETRY_SHARE)
         return ended and not answer.succeeded and enough
+
+
+Answer = TypeVar("Answer")
+
+MOST_AT_ONCE = 128
+"""Each is an agent's process of some 20 MB."""
+
+
+@dataclass(frozen=True)
+class Ends(Generic[Answer]):
+    """The result of each name in ``done``, or its error in ``failed``."""
+
+    done: Mapping[str, Answer]
+    failed: Mapping[str, HoldfastError]
+
+
+def together(
+    names: Iterable[str], act: Callable[[str], Answer], most_at_once: int = MOST_AT_ONCE
+) -> Ends[Answer]:
+    """Call *act* once with each of *names*, all at the same time.
+
+    A HoldfastError stops no other name; any other error is raised once all have ended.
+    """
+    each = list(dict.fromkeys(names))
+    done: dict[str, Answer] = {}
+    failed: dict[str, HoldfastError] = {}
+    with ThreadPoolExecutor(max(1, min(len(each), most_at_once))) as pool:
+        for name, future in [(name, pool.submit(act, name)) for name in each]:
+            try:
+                done[name] = future.result()
+            except HoldfastError as error:
+                failed[name] = error
+    return Ends(done, failed)

@@ -1,19 +1,20 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fence agents and fence devices as plain data, for people and programs.
+"""Fence agents and fence devices as plain data, and the check of a configuration.
 
-A configuration is also checked against the agents that are installed; no device is asked for that.
+A configuration is checked against the installed agents without asking a device.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from ..errors import FenceError, HoldfastError, InputError
 from .apply import described
 from .call import fence_request
-from .conversation import TOOLS, Conversation, FenceTools
+from .conversation import TOOLS, Conversation, FenceTools, together
 from .known_agents import installed_fence_agents, locate_fence_agent
 from .metadata import (
     ASSUMED,
@@ -31,35 +32,31 @@ from .metadata import (
 from .prove import power_status
 from .secret_sources import secrets_from_files, secrets_from_scripts
 from .topology import FenceConfiguration, FenceDevice, FenceLevel, FenceStep
-from .turns import together
 
 LOADING_AT_ONCE = 8
-"""Each is a start of Python with many imports: more at once only take longer."""
+"""Each is a start of Python with many imports: more at once take longer."""
 
 
-def describe_fence_agent(agent: str, tools: FenceTools = TOOLS) -> dict[str, Any]:
-    """Return all that the *agent* (name or path) says of itself, and what its word is worth.
+def describe_fence_agent(agent: str) -> dict[str, Any]:
+    """Return the metadata, the kind and the evidence of the *agent* (name or path).
 
     Raises InputError or AgentError when it is not there or has no metadata.
     """
-    path = locate_fence_agent(agent, tools.directories)
-    metadata = load_fence_metadata(path, run=tools.run)
+    path = locate_fence_agent(agent)
+    metadata = load_fence_metadata(path)
     return {
         **_classified(path, metadata),
         "longdesc": metadata.longdesc,
         "host_argument": metadata.host_argument,
         "parameters": {one.name: _parameter(one) for one in metadata.parameters},
         "alias_pairs": [list(pair) for pair in metadata.alias_pairs],
-        "actions": [
-            {"name": one.name, "automatic": one.automatic, "on_target": one.on_target}
-            for one in metadata.actions
-        ],
+        "actions": [asdict(one) for one in metadata.actions],
         "advice": fence_agent_advice(path, metadata),
     }
 
 
 def list_fence_agents(tools: FenceTools = TOOLS) -> dict[str, dict[str, Any]]:
-    """Return each installed fence agent by name with its kind, or in ``error`` why it has none."""
+    """Return each installed fence agent by name with its kind, or with an ``error``."""
     paths = {path.rsplit("/", 1)[-1]: path for path in installed_fence_agents(tools.directories)}
     ends = together(
         paths,
@@ -76,17 +73,16 @@ def describe_fence_configuration(
     configuration: FenceConfiguration,
     nodes: Sequence[str] | None,
     status: bool,
-    tools: FenceTools = TOOLS,
 ) -> dict[str, dict[str, Any]]:
     """Return the levels of each of *nodes* (None: all) without any parameter of a device.
 
-    With *status* the devices are asked, all nodes at the same time, whether they are on.
+    With *status* the devices of all nodes are asked at the same time whether they are on.
     Raises FenceError for a node without levels.
     """
     wanted = list(configuration.levels) if nodes is None else list(dict.fromkeys(nodes))
-    found = {node: _node(configuration, node, tools) for node in wanted}
+    found = {node: _node(configuration, node) for node in wanted}
     if status:
-        ends = together(wanted, lambda node: power_status(configuration, node, tools))
+        ends = together(wanted, lambda node: power_status(configuration, node))
         for node, result in ends.done.items():
             found[node]["status"] = {"power": result.power, **described(result)}
         for node, error in ends.failed.items():
@@ -150,9 +146,9 @@ def _parameter(one: FenceParameter) -> dict[str, Any]:
     }
 
 
-def _node(configuration: FenceConfiguration, node: str, tools: FenceTools) -> dict[str, Any]:
+def _node(configuration: FenceConfiguration, node: str) -> dict[str, Any]:
     delay = configuration.delay_of(node)
-    talk = Conversation(configuration, tools)
+    talk = Conversation(configuration, TOOLS)
     return {
         "delay": delay.fixed,
         "random_delay": delay.random,
@@ -182,12 +178,11 @@ def _agent(talk: Conversation, device: FenceDevice) -> dict[str, Any]:
 def check_fence_agents(
     configuration: FenceConfiguration, tools: FenceTools = TOOLS
 ) -> dict[str, str]:
-    """Check every device and step against its agent's metadata, without asking any device.
+    """Check every device and step against its agent's metadata; return each device's evidence.
 
-    Files with secrets are read, scripts are not run.  Returns what each device's "off" is
-    worth.  Raises InputError, AgentError or FenceError for the first mistake: an agent that
-    is not installed, a parameter it does not have, a plug it does not take or lacks, a wait
-    for a watchdog where there is none.
+    No device is asked.  Files with secrets are read, scripts are not run.  Raises InputError,
+    AgentError or FenceError for the first mistake: an agent that is not installed, an unknown
+    parameter, a plug that is missing or not taken, a wait for a watchdog where there is none.
     """
     talk = Conversation(configuration, tools)
     worth = {}
@@ -203,17 +198,22 @@ def check_fence_agents(
     for node in configuration.levels:
         for _number, step in configuration.steps_of(node):
             device = configuration.devices[step.device]
-            _check_request(talk.agent(device).metadata, device, step.plug, "off")
+            metadata = talk.agent(device).metadata
+            option = f"{device.name}.parameters"
+            parameters = secrets_from_files(metadata, device.parameters, option)
+            # With a placeholder for what a script would print.
+            parameters = secrets_from_scripts(metadata, parameters, None, device.timeout, option)
+            fence_request(metadata, "off", parameters, step.plug, option)
     return worth
 
 
 def nodes_without_proof(
     configuration: FenceConfiguration, worth: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Return the nodes that can be switched off, but whose death no level will ever prove.
+    """Return the nodes whose "off" no level will ever prove.
 
-    *worth* is what ``check_fence_agents`` returned.  Such a node's services are recovered only
-    once its host lease has run out.
+    *worth* is the result of ``check_fence_agents``.  The services of such a node are recovered
+    only once its host lease has run out.
     """
 
     def proves(step: FenceStep) -> bool:
@@ -229,13 +229,3 @@ def nodes_without_proof(
         for node, levels in configuration.levels.items()
         if not any(is_enough(level) for level in levels)
     )
-
-
-def _check_request(
-    metadata: FenceMetadata, device: FenceDevice, plug: str | None, action: str
-) -> None:
-    """Put together what would be sent, with a placeholder for what a script would print."""
-    option = f"{device.name}.parameters"
-    parameters = secrets_from_files(metadata, device.parameters, option)
-    parameters = secrets_from_scripts(metadata, parameters, None, device.timeout, option)
-    fence_request(metadata, action, parameters, plug, option)

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which fence agents are installed, and what each says of a plug that does not exist.
+"""Which fence agents are installed, and how each answers for a plug that does not exist.
 
-Some take whatever is not on for off.  Of these, a plug that was mistyped, or that is gone,
-is "off" as soon as it is asked for, while the node lives.  Read in the agents' own status
-(fence-agents 4.12.1); those that simulated devices exist for were tried too.
+Some report everything that is not on as off.  With these, a plug that was mistyped or is gone is
+"off" while the node lives.  The lists are from the agents' source (fence-agents 4.12.1), and from
+tests where there is a simulated device.
 """
 
 from __future__ import annotations
@@ -112,44 +112,35 @@ SWITCH_ONE_MACHINE = frozenset(
 
 
 def refuses_absent_plugs(agent: str) -> bool:
-    """Say whether the *agent* (name or path) is known to fail for a plug that does not exist."""
+    """Return whether the *agent* (name or path) is known to fail for a missing plug."""
     return agent.rsplit("/", 1)[-1] in REFUSE_ABSENT_PLUGS
 
 
 def is_known_power_agent(agent: str) -> bool:
-    """Say whether the *agent* (name or path) is known to switch power, or to tell a watchdog to."""
-    name = agent.rsplit("/", 1)[-1]
-    return any(
-        name in names
-        for names in (REFUSE_ABSENT_PLUGS, TAKE_ABSENT_PLUGS_FOR_OFF, SWITCH_ONE_MACHINE)
-    )
+    """Return whether the *agent* (name or path) is known to switch power, if by a watchdog."""
+    known = REFUSE_ABSENT_PLUGS | TAKE_ABSENT_PLUGS_FOR_OFF | SWITCH_ONE_MACHINE
+    return agent.rsplit("/", 1)[-1] in known
 
 
 FENCE_DIRECTORIES = ("/usr/sbin",)
 """Where fence-agents installs (its configure option --sbindir)."""
 
-
 _DAEMONS = frozenset({"fence_virtd", "fence_sanlockd"})
-
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 
 
-def locate_fence_agent(
-    name_or_path: object,
-    directories: Sequence[str] = FENCE_DIRECTORIES,
-    option: str = "agent",
-) -> str:
+def locate_fence_agent(name_or_path: object, directories: Sequence[str] = FENCE_DIRECTORIES) -> str:
     """Return the path of a fence agent given by name (``fence_ipmilan``) or absolute path.
 
-    Raises InputError for something that is neither, and AgentError, with where it looked
-    and what to install, when the agent is not there or not executable.
+    Raises InputError for a value that is neither, and AgentError with the places and the
+    package to install when the agent is not there or not executable.
     """
     text = name_or_path if isinstance(name_or_path, str) else ""
     absolute = text.startswith("/") and "\0" not in text
     if not absolute and not _NAME.match(text):
         raise InputError(
-            option, name_or_path, "a fence agent's name such as fence_ipmilan, or its whole path"
+            "agent", name_or_path, "a fence agent's name such as fence_ipmilan, or its whole path"
         )
     paths = [text] if absolute else [f"{one.rstrip('/')}/{text}" for one in directories]
     for path in paths:
@@ -164,10 +155,9 @@ def locate_fence_agent(
 
 
 def installed_fence_agents(directories: Sequence[str] = FENCE_DIRECTORIES) -> tuple[str, ...]:
-    """Return the paths of all fence agents in *directories*, sorted by name.
+    """Return the paths of all executable fence agents in *directories*, sorted by name.
 
-    Only what can be executed counts, and of two agents of one name the first directory's,
-    as in ``locate_fence_agent``.  The daemons fence_virtd and fence_sanlockd are no agents.
+    Of two agents with one name the first directory's counts, as in ``locate_fence_agent``.
     """
     found: dict[str, str] = {}
     for directory in directories:
@@ -190,8 +180,8 @@ def installed_fence_agents(directories: Sequence[str] = FENCE_DIRECTORIES) -> tu
 def fence_environment() -> dict[str, str]:
     """Return all variables that a fence agent gets.
 
-    PCMK_service must not be among them: with it fencing.py switches its time limits off.
-    HOME is there for agents that keep their credentials in a file below it.
+    Not PCMK_service: with it fencing.py switches its time limits off.  Agents may have their
+    credentials in a file below HOME.
     """
     return {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",

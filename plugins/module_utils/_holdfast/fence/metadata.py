@@ -1,15 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a fence agent says of itself, what kind of device it drives, and how much its word is worth.
+"""The metadata of a fence agent, the kind of device that it drives, and what its "off" proves.
 
-The format is that of resource agents with additions (FenceAgentAPI, Agent Metadata).
-An option that was renamed is there twice: the new name with ``obsoletes``, the old
-one with ``deprecated``; both mean the same.
+The format is that of resource agents with additions (FenceAgentAPI, Agent Metadata).  A renamed
+parameter is there twice, the new name with ``obsoletes`` and the old one with ``deprecated``;
+both mean the same.
 
-The strongest proof is a device that switches power and reads its own state back.  Agents
-that cut a running node off from something, or that leave a message for a watchdog,
-may be right, but the node's programs can be alive all the same.  When a word counts
-as proof is data (``PROOF_RULES``), for whoever decides on a recovery.
+The strongest proof is a device that switches power and reads its own state back.  After an "off"
+of an agent that cuts a running node's access, or that leaves a message for a watchdog, the node's
+programs may still run.  ``PROOF_RULES`` says when an "off" is proof.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _SECRET_PLACE = re.compile(r"(script|file|path|prompt|url|timeout)", re.IGNORECA
 
 @dataclass(frozen=True)
 class FenceParameter:
-    """A parameter; ``obsoletes`` is the old name that this one replaces, if any."""
+    """A parameter; ``obsoletes`` is its old name, if any."""
 
     name: str
     type: str = "string"
@@ -55,12 +54,12 @@ class FenceParameter:
 
     @property
     def true_by_default(self) -> bool:
-        """Only such a boolean may be sent as false: the others count as soon as they are sent."""
+        """A boolean with the default true; only such a one may be sent as false."""
         return self.type == "boolean" and (self.default or "").lower() in TRUE_WORDS
 
     @property
     def secret(self) -> bool:
-        """Its value must never be shown: by its name, or else by what the agent says of it."""
+        """Its value must never be shown, by its name or by its description."""
         if is_secret_name(self.name):
             return True
         if self.type != "string" or _SECRET_PLACE.search(f"{self.name} {self.shortdesc}"):
@@ -92,11 +91,11 @@ class FenceMetadata:
         return next((one for one in self.parameters if one.name == name), None)
 
     def supports(self, action: str) -> bool:
-        """Say whether the agent advertises *action*."""
+        """Return whether the agent advertises *action*."""
         return any(one.name == action for one in self.actions)
 
     def spellings(self, name: str) -> frozenset[str]:
-        """Return all names that mean the same as *name*, itself included."""
+        """Return *name* and its old and new names."""
         names = {name}
         for one in self.parameters:
             if one.obsoletes and {one.name, one.obsoletes} & names:
@@ -105,22 +104,22 @@ class FenceMetadata:
 
     @property
     def host_argument(self) -> str | None:
-        """The parameter that says which machine: ``plug``, else ``port``, else there is none."""
+        """The parameter that names the machine: ``plug``, else ``port``, else None."""
         return next((name for name in ("plug", "port") if self.parameter(name)), None)
 
     @property
     def alias_pairs(self) -> tuple[tuple[str, str], ...]:
-        """All pairs of a new name and the old name that it replaces."""
+        """All pairs of a new name and its old name."""
         return tuple((one.name, one.obsoletes) for one in self.parameters if one.obsoletes)
 
     @property
     def unfences(self) -> bool:
-        """Its "on" gives a node its access back, and belongs to the node's joining."""
+        """Its "on" gives a node its access back and belongs to the node's joining."""
         return any(one.name == "on" and (one.automatic or one.on_target) for one in self.actions)
 
     @property
     def on_target(self) -> bool:
-        """Its "on" works on the joining node itself alone."""
+        """Its "on" works on the joining node only."""
         return any(one.name == "on" and one.on_target for one in self.actions)
 
     def secrets_in(self, parameters: Mapping[str, object]) -> tuple[str, ...]:
@@ -131,7 +130,7 @@ class FenceMetadata:
 
 
 def parse_fence_metadata(text: str, agent: str = "the fence agent") -> FenceMetadata:
-    """Return the metadata that *text* holds; raises AgentError when there is none."""
+    """Return the metadata in *text*; raises AgentError when there is none."""
     root = metadata_root(text, agent)
     return FenceMetadata(
         name=root.get("name", ""),
@@ -159,10 +158,10 @@ def load_fence_metadata(
     deadline: float = METADATA_DEADLINE,
     run: Callable[..., Outcome] = run_process,
 ) -> FenceMetadata:
-    """Return the metadata of the fence agent at *path*, asked once for each version of its file.
+    """Return the metadata of the fence agent at *path*, cached for each version of its file.
 
-    A failover must not wait for it again.  Raises AgentError when the agent gives none
-    within *deadline* seconds.
+    A failover must not wait for it again.  Raises AgentError when the agent prints none within
+    *deadline* seconds.
     """
     try:
         found = os.stat(path)  # noqa: PTH116
@@ -213,10 +212,10 @@ VERIFIED = "device-verified"
 """An independent status of the power device says that it is off."""
 
 ASSUMED = "assumed"
-"""Off if the node's own watchdog works, or cut off from storage or network while it runs."""
+"""Off if the node's own watchdog works, or running without storage or network."""
 
 GATE = "gate"
-"""Only a question that is asked before others: it proves nothing."""
+"""Only a question before other devices: it proves nothing."""
 
 NONE = "none"
 
@@ -228,7 +227,7 @@ STAND_IN = "stand-in"
 _BY_NAME: Mapping[str, str] = {
     "fence_heuristics_ping": GATE,
     "fence_kdump": GATE,
-    # Its status is an unanswered ping: "off" says no more than that a cable is out.
+    # Its status is a ping: "off" may just mean an unplugged cable.
     "fence_crosslink": GATE,
     "fence_sbd": WATCHDOG,
     "fence_sanlock": WATCHDOG,
@@ -240,7 +239,7 @@ _BY_NAME: Mapping[str, str] = {
     "fence_sanbox2": FABRIC,
     "fence_ifmib": FABRIC,
     "fence_compute": FABRIC,
-    # The one marks a host for evacuation, the other writes a file; neither switches anything.
+    # They mark a host for evacuation and write a file; neither switches anything.
     "fence_evacuate": STAND_IN,
     "fence_dummy": STAND_IN,
 }
@@ -250,10 +249,9 @@ _BY_NAME: Mapping[str, str] = {
 class ProofRule:
     """What an "off" of one kind of device is worth.
 
-    ``at_once``: it is proof as soon as it is confirmed.  ``after_wait``: it is once the
-    device's ``assumed_after`` has passed too, where the operator gave one.  With neither it
-    never is, and only the node's host lease that runs out can be.  ``needs`` tells a person
-    what must be true for the word to be true.
+    ``at_once``: it is proof as soon as it is confirmed.  ``after_wait``: it is proof once the
+    device's ``assumed_after`` has passed too, if the operator gave one.  With neither it never
+    is, and only the node's expired host lease can be.  ``needs`` is the condition, for people.
     """
 
     evidence: str
@@ -290,16 +288,13 @@ def kind_of(agent: str, metadata: FenceMetadata) -> str:
 
 
 def kind_by_name(agent: str) -> str:
-    """Return the kind of device that the *agent* (name or path) drives, NONE if it is not known.
-
-    For who must not call an agent to learn it.
-    """
+    """Return the kind of the *agent* (name or path) without calling it, NONE if unknown."""
     known = _BY_NAME.get(agent.rsplit("/", 1)[-1])
     return known or (POWER if is_known_power_agent(agent) else NONE)
 
 
 def evidence_of(agent: str, metadata: FenceMetadata) -> str:
-    """Return what an "off" of the *agent* is worth at best; NONE if nothing can confirm it."""
+    """Return the best evidence of an "off" of the *agent*; NONE if nothing can confirm it."""
     kind = kind_of(agent, metadata)
     if kind == POWER and not (metadata.supports("off") and metadata.supports("status")):
         return NONE
@@ -309,7 +304,7 @@ def evidence_of(agent: str, metadata: FenceMetadata) -> str:
 def wait_for_proof(kind: str, assumed_after: float | None) -> float | None:
     """Return how many seconds after its confirmation an "off" is proof; None means never.
 
-    *assumed_after* is the operator's word for how long the node's watchdog takes at most.
+    *assumed_after* is how long the node's watchdog takes at most, by the operator's word.
     """
     rule = PROOF_RULES[kind]
     if rule.at_once:
@@ -318,6 +313,6 @@ def wait_for_proof(kind: str, assumed_after: float | None) -> float | None:
 
 
 def weakest(evidence: Sequence[str]) -> str:
-    """Return the weakest of *evidence*; a gate beside a real device takes nothing from it."""
+    """Return the weakest of *evidence*; a gate beside a real device does not count."""
     real = [one for one in evidence if one != GATE] or list(evidence)
     return min(real, key=_BY_RANK.index) if real else NONE

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which node is on which plugs of a device that serves many, and what the device lists.
+"""The plugs of a device with many nodes: the host map, and the device's own list.
 
-A host map is a mapping, ``{n1: 1, n2: [2, 3]}``, or one line as cluster managers write it,
-``n1:1;n2:2,3``.  A range such as ``n[01:16]`` stands for all of its names, and in a plug
-beside it ``[1:16]`` counts along.
+A host map is a mapping, ``{n1: 1, n2: [2, 3]}``, or one line as in other cluster managers,
+``n1:1;n2:2,3``.  A range such as ``n[01:16]`` means all of its names, and a range in the plug,
+``[1:16]``, counts along.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _RANGE = re.compile(r"\[(\d+):(\d+)\]")
 _BETWEEN = re.compile(r"[;\s]+")
 
 MAX_RANGE = 2000
-"""As many as a cluster has nodes."""
+"""The largest number of nodes of a cluster."""
 
 
 def parse_host_map(value: object, option: str) -> dict[str, tuple[str, ...]]:
     """Return the plugs of each node in *value*; a node may have several, one for each supply.
 
-    Raises InputError naming *option* for a node that is there twice, a plug that belongs to
-    two nodes, and whatever is no node or no plug.
+    Raises InputError with *option* for a node that is there twice, a plug of two nodes, and a
+    value that is no node or no plug.
     """
     found: dict[str, tuple[str, ...]] = {}
     owners: dict[str, str] = {}
@@ -64,7 +64,7 @@ def _entries(value: object, option: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _split(entry: str) -> tuple[str, str, str]:
-    """Split at the first colon that is not inside a range."""
+    """Split *entry* at the first colon that is not inside a range."""
     depth = 0
     for place, character in enumerate(entry):
         depth += (character == "[") - (character == "]")
@@ -112,7 +112,7 @@ def _numbers(match: re.Match[str], option: str) -> list[str]:
 
 
 SEPARATOR = ","
-"""Between plug, alias and status, unless the parameter ``separator`` says another."""
+"""Between plug, alias and status, unless the parameter ``separator`` sets another."""
 
 _POWER = {"on": "on", "off": "off"}
 _NO_PLUG = re.compile(r"N/A\Z|NOTICE:|(Status|Success|Failed|Usage):", re.IGNORECASE)
@@ -122,7 +122,7 @@ _COLUMNS = re.compile(r"\s+")
 
 @dataclass(frozen=True)
 class ListedPlug:
-    """One plug of a device; ``power`` is on, off or unknown, the last for a plain list too."""
+    """One plug of a device; ``power`` is on, off or unknown, which it is in a plain list."""
 
     plug: str
     alias: str = ""
@@ -136,8 +136,8 @@ def parse_listing(
 
     Each line is ``plug,alias`` or ``plug,alias,STATUS`` (fencing.py of fence-agents 4.12,
     fence_action); an alias may hold the separator too.  fence_virt prints columns of name,
-    uuid and state for both.  What an agent says in place of a list (N/A, a NOTICE) is no plug.
-    Raises AgentError when a part of the answer was dropped because there was too much of it.
+    uuid and state for both.  N/A and a NOTICE are no plugs.  Raises AgentError when a part of
+    the output was dropped because it was too long.
     """
     if _DROPPED.search(text):
         raise AgentError(f"The answer to {action} is too long to be read whole.")
@@ -156,20 +156,20 @@ def parse_listing(
 
 
 def find_plug(plugs: Sequence[ListedPlug], plug: str) -> ListedPlug | None:
-    """Return the listed plug that *plug* means: by its own name, or by its alias if one has it."""
+    """Return the plug named *plug*, else the only one with that alias, else None."""
     for one in plugs:
         if one.plug == plug:
             return one
     aliased = [one for one in plugs if one.alias == plug]
     if len(aliased) == 1:
         return aliased[0]
-    # Outlets of stacked power switches are listed as SWITCH:OUTLET; alone it is of the first.
+    # Outlets of stacked power switches are listed as SWITCH:OUTLET; without SWITCH it is 1.
     first = [one for one in plugs if one.plug == f"1:{plug}"]
     return first[0] if first else None
 
 
 def shown(plugs: Sequence[ListedPlug]) -> str:
-    """Return *plugs* for people, those with another name with it."""
+    """Return *plugs* as text for people, with their aliases."""
     names = [one.plug + (f" ({one.alias})" if one.alias else "") for one in plugs]
     return ", ".join(names) or "none"
 

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Switch a node off and prove it; switch it on; ask what its devices say.
+"""Switch a node off and prove it; switch it on; ask its devices for its power.
 
-A fence agent that says it was successful is not believed: after "off" a separate
-``status`` of each plug must say off.  A timeout and an unknown answer are failures.
-The manager takes over services on this proof alone, so what is in doubt is "no".
+The success of a fence agent is no proof: after "off" a separate ``status`` of each plug must
+be off.  A timeout and an unknown answer are failures.  The manager takes over services on this
+proof alone, so any doubt means "no".
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from dataclasses import dataclass
 
 from ..errors import HoldfastError
 from .call import STATUS_OFF, FenceCall
-from .conversation import TOOLS, Conversation, FenceAnswer, FenceTools
+from .conversation import TOOLS, Conversation, FenceAgent, FenceAnswer, FenceTools
 from .metadata import ASSUMED, GATE, NONE, POWER, PROOF_RULES, VERIFIED, wait_for_proof, weakest
 from .topology import FenceConfiguration, FenceLevel, FenceStep
 
 
 @dataclass(frozen=True)
 class LevelEnd:
-    """What a level came to; ``wait`` is how many seconds later it is proof, None for never."""
+    """The result of a level; ``wait`` is the seconds until it is proof, None for never."""
 
     evidence: str
     reason: str
@@ -30,10 +30,10 @@ class LevelEnd:
 
 
 def level_off(talk: Conversation, number: int, level: FenceLevel) -> LevelEnd:
-    """Switch off all of *level*, then prove all.
+    """Switch off all plugs of *level*, then prove each.
 
     All are switched before the first is proved: two supplies of one node must be off at the
-    same time.  A gate that is closed, and whatever does not answer, ends the level there.
+    same time.  A gate that is closed, and a device that does not answer, end the level.
     """
     left: dict[FenceStep, float] = {}
     for step in level:
@@ -59,17 +59,17 @@ def level_off(talk: Conversation, number: int, level: FenceLevel) -> LevelEnd:
 
 
 def last_line(answer: FenceCall) -> str:
-    """Return the end of what an agent said, where the reason is."""
+    """Return the last line of an agent's output, where the reason is."""
     return answer.text.splitlines()[-1] if answer.text else f"exit status {answer.exit_status}"
 
 
 def _refused(talk: Conversation, step: FenceStep, answer: FenceCall) -> str:
     """Return why *answer* to "off" ends the level, or "" when the status may still prove it.
 
-    A power device that failed may have done its work (an agent's exit status of 1 says
-    nothing), and its status tells.  The status of others only repeats their own message.
-    So does that of an agent which ends "off" with the number that means off for a status:
-    shells, and parsers of options, end with 2 when they cannot even begin.
+    A power device that failed may have switched all the same (an exit status of 1 says
+    nothing), and its status shows that.  The status of other kinds only repeats their own
+    message.  An exit status of 2 ends the level: a shell or a parser of options that fails at
+    its start returns 2, and would return it for the status too, where it means off.
     """
     if answer.timed_out:
         return f"no answer within {answer.duration:.1f} seconds"
@@ -98,26 +98,22 @@ def _not_off(talk: Conversation, number: int, step: FenceStep, left: float) -> s
 
 
 def _longest(waits: Iterable[float | None]) -> float | None:
-    """Return the longest wait; one that never ends is the longest."""
-    longest = 0.0
-    for wait in waits:
-        if wait is None:
-            return None
-        longest = max(longest, wait)
-    return longest
+    """Return the longest of *waits*, None when one never ends."""
+    known = [math.inf if wait is None else wait for wait in waits]
+    longest = max(known, default=0.0)
+    return None if longest == math.inf else longest
 
 
 @dataclass(frozen=True)
 class FenceResult:
-    """What is known of a node's power after acting on it, or asking.
+    """The power of a node after a command or a status.
 
-    ``confirmed`` says that what was asked for is seen: the node is off (or on, or its
-    state is known).  ``evidence`` says by what: device-verified, assumed, gate or none.
-    ``sent_at`` is just before the first command and ``confirmed_at`` just after the last
-    answer that counts, in seconds of the caller's clock.
+    ``confirmed``: the node is seen to be off (or on, or in a known state), by ``evidence``:
+    device-verified, assumed, gate or none.  ``sent_at`` is just before the first command and
+    ``confirmed_at`` just after the last answer that counts, in seconds of the caller's clock.
 
     ``proof_at`` is when an "off" is proof that the node is dead: at once for
-    device-verified, after the wait that the operator gave for assumed, None for never.
+    device-verified, after the operator's wait for assumed, None for never.
     """
 
     node: str
@@ -139,14 +135,13 @@ def power_off(
 ) -> FenceResult:
     """Switch *node* off, level by level, until one level is or will be proof that it is off.
 
-    Before the first command the node's delay passes.  Each plug has its device's timeout for
-    the command and its status together, so a level takes at most the sum of its devices'
-    timeouts.  Every device of a level must be off; a level of gates alone proves nothing, and
-    the next is tried, as it is after one that is only assumed to be off and will never be
-    proof.  A second request for the same node meanwhile gets the result of the first.  No
-    device is asked anything any more *within* seconds after the call.
+    It waits for the node's delay first.  Each plug has its device's timeout for the command
+    and its status together, so a level takes at most the sum of its devices' timeouts.  Every
+    device of a level must be off.  The next level is tried after one that will never be proof:
+    gates alone, or only assumed to be off.  A second request for the same node meanwhile gets
+    the result of the first.  No agent is called later than *within* seconds from now.
 
-    Raises FenceError when *node* has no levels; all other trouble is in the result.
+    Raises FenceError when *node* has no levels; all other errors are in the result.
     """
     return _joined("off", _off, configuration, node, tools, within)
 
@@ -156,12 +151,16 @@ def power_on(
 ) -> FenceResult:
     """Switch on every plug of *node* and prove it for those that switch power.
 
-    The last level goes first: it may feed the management board that an earlier one
-    talks to.  Gates are left out, and so is what gives access back: that belongs to the
+    The last level goes first: it may feed the management board that an earlier one talks to.
+    Gates are left out, and so are devices that cut access: to give it back belongs to the
     node's joining (``unfence``), since the node may run what was taken over from it.
     Raises FenceError when *node* has no levels.
     """
-    return _joined("on", _on, configuration, node, tools)
+
+    def act(talk: Conversation, name: str) -> FenceResult:
+        return _switch_on(talk, name, _switches_on, "no device can switch it on")
+
+    return _joined("on", act, configuration, node, tools)
 
 
 def unfence(
@@ -172,17 +171,21 @@ def unfence(
 ) -> FenceResult:
     """Give *node* back the access that its fabric devices cut; call it on *node* as it joins.
 
-    Only the node itself can do it for agents that say ``on_target``.  Without such devices
-    there is nothing to do, and the result is confirmed.  No device is asked anything any more
-    *within* seconds after the call.  Raises FenceError when *node* has no levels.
+    Only the node itself can do it for agents with ``on_target``.  Without fabric devices
+    there is nothing to do, and the result is confirmed.  No agent is called later than
+    *within* seconds from now.  Raises FenceError when *node* has no levels.
     """
-    return _joined("unfence", _unfence, configuration, node, tools, within)
+
+    def act(talk: Conversation, name: str) -> FenceResult:
+        return _switch_on(talk, name, lambda agent: agent.metadata.unfences, "")
+
+    return _joined("unfence", act, configuration, node, tools, within)
 
 
 def power_status(
     configuration: FenceConfiguration, node: str, tools: FenceTools = TOOLS
 ) -> FenceResult:
-    """Ask the devices of *node* whether it is on; nothing is changed.
+    """Return whether *node* is on or off by its devices; changes nothing.
 
     It is off when all plugs of any level are off, and on when no plug that switches its
     power is off or unknown.  Raises FenceError when *node* has no levels.
@@ -212,17 +215,15 @@ def power_status(
     )
 
 
-def diagnose(
-    configuration: FenceConfiguration, node: str, tools: FenceTools = TOOLS
-) -> FenceResult:
-    """Send *node* a diagnostic interrupt, with which its kernel dumps its memory and stops.
+def diagnose(configuration: FenceConfiguration, node: str) -> FenceResult:
+    """Send *node* a diagnostic interrupt, on which its kernel dumps its memory and stops.
 
-    The first device whose agent has ``diag`` sends it.  Nothing confirms its effect: the
-    result is confirmed when the device took the command.  Raises FenceError when *node* has
+    The first device whose agent has ``diag`` sends it.  The result is confirmed when the
+    device took the command; nothing confirms its effect.  Raises FenceError when *node* has
     no levels.
     """
-    talk = Conversation(configuration, tools)
-    started = tools.clock()
+    talk = Conversation(configuration, TOOLS)
+    started = TOOLS.clock()
     confirmed, reason = False, "no device of the node has the action diag"
     for number, step in configuration.steps_of(node):
         if talk.supports(step, "diag"):
@@ -237,7 +238,7 @@ def diagnose(
         steps=tuple(talk.said),
         reason=reason,
         sent_at=started,
-        confirmed_at=tools.clock() if confirmed else None,
+        confirmed_at=TOOLS.clock() if confirmed else None,
     )
 
 
@@ -249,7 +250,7 @@ def _joined(
     tools: FenceTools,
     within: float = math.inf,
 ) -> FenceResult:
-    """Do *act*, once for all that ask the same of the same devices at the same time."""
+    """Do *act*, once for all equal requests at the same time."""
     levels = configuration.levels_of(node)
     devices = [configuration.devices[name] for name in configuration.devices_of(node)]
     return tools.turns.joined(
@@ -290,34 +291,35 @@ def _off(talk: Conversation, node: str) -> FenceResult:
     )
 
 
-def _on(talk: Conversation, node: str) -> FenceResult:
-    return _switch_steps(talk, node, _switched_on, "no device can switch it on")
+def _switches_on(agent: FenceAgent) -> bool:
+    """Return whether "on" of *agent* switches a node's power on."""
+    return agent.kind != GATE and not agent.metadata.unfences and agent.metadata.supports("on")
 
 
-def _unfence(talk: Conversation, node: str) -> FenceResult:
-    return _switch_steps(talk, node, _given_access, "")
-
-
-def _switch_steps(
-    talk: Conversation,
-    node: str,
-    act: Callable[[Conversation, int, FenceStep], str | None],
-    nothing_done: str,
+def _switch_on(
+    talk: Conversation, node: str, takes_part: Callable[[FenceAgent], bool], nothing_done: str
 ) -> FenceResult:
-    """Do *act* to each plug of *node* once, the last level first, and sum up what came of it.
+    """Do "on" for each plug of *node* whose agent *takes_part*, the last level first.
 
-    *nothing_done* is what is wrong when *act* left out all of them; "" when nothing is.
+    *nothing_done* is the problem when none takes part; "" when that is none.
     """
     tools = talk.tools
     started = tools.clock()
     done = []
     reasons = []
     for number, step in sorted(talk.configuration.steps_of(node), key=lambda one: -one[0]):
-        problem = act(talk, number, step)
-        if problem is None:
-            done.append(PROOF_RULES[talk.kind(step)].evidence)
-        elif problem:
+        try:
+            agent = talk.agent(talk.device(step))
+        except HoldfastError as error:
+            reasons.append(f"{step}: {error}")
+            continue
+        if not takes_part(agent):
+            continue
+        problem = _prove_on(talk, number, step)
+        if problem:
             reasons.append(f"{step}: {problem}")
+        else:
+            done.append(PROOF_RULES[agent.kind].evidence)
     confirmed = not reasons and (bool(done) or not nothing_done)
     return FenceResult(
         node,
@@ -331,42 +333,24 @@ def _switch_steps(
     )
 
 
-def _switched_on(talk: Conversation, number: int, step: FenceStep) -> str | None:
-    """Switch one plug on; return None when that is proved, "" when left out, else the problem."""
-    try:
-        agent = talk.agent(talk.device(step))
-    except HoldfastError as error:
-        return str(error)
-    if agent.kind == GATE or agent.metadata.unfences or not agent.metadata.supports("on"):
-        return ""
-    return _proved_on(talk, number, step)
-
-
-def _given_access(talk: Conversation, number: int, step: FenceStep) -> str | None:
-    """Give one device's access back; return None when done, "" when left out, else the problem."""
-    try:
-        agent = talk.agent(talk.device(step))
-    except HoldfastError as error:
-        return str(error)
-    return _proved_on(talk, number, step) if agent.metadata.unfences else ""
-
-
-def _proved_on(talk: Conversation, number: int, step: FenceStep) -> str | None:
+def _prove_on(talk: Conversation, number: int, step: FenceStep) -> str:
+    """Do "on" for one plug; return why it is not proved, or ""."""
     answer, left = talk.insist(number, step, "on")
     if answer.timed_out:
         return f"no answer within {answer.duration:.1f} seconds"
-    if not answer.succeeded and talk.kind(step) != POWER:
+    has_status = talk.supports(step, "status")
+    if not answer.succeeded and (talk.kind(step) != POWER or not has_status):
         return f"on failed: {last_line(answer)}"
-    if not talk.supports(step, "status"):
-        return None if answer.succeeded else f"on failed: {last_line(answer)}"
+    if not has_status:
+        return ""
     power, _left = talk.wait_for(number, step, "on", left)
-    return None if power == "on" else f"its status is {power}, not on"
+    return "" if power == "on" else f"its status is {power}, not on"
 
 
 def _step_status(talk: Conversation, number: int, step: FenceStep) -> tuple[str, str]:
-    """Return the power of one plug, and why what it says is not believed, "" if it is."""
+    """Return the power of one plug, and why its answer does not count, "" if it does."""
     kind = talk.kind(step)
-    # Asked all the same when its agent is missing: the answer then says why.
+    # A missing agent is called all the same: the answer then says why.
     if kind != NONE and (kind == GATE or not talk.supports(step, "status")):
         return "unknown", ""
     answer, _left = talk.insist(number, step, "status")
@@ -379,7 +363,7 @@ def _step_status(talk: Conversation, number: int, step: FenceStep) -> tuple[str,
 def _combined(
     levels: Sequence[FenceLevel], states: Mapping[FenceStep, str], talk: Conversation
 ) -> tuple[str, str]:
-    """Return the node's power from the states of its plugs, and what that is worth."""
+    """Return the node's power by the states of its plugs, and the evidence."""
     real = [[step for step in level if talk.kind(step) != GATE] for level in levels]
     offs = [level for level in real if level and all(states[step] == "off" for step in level)]
     if offs:
@@ -387,7 +371,7 @@ def _combined(
         return "off", VERIFIED if VERIFIED in worth else ASSUMED
     steps = [step for level in real for step in level]
     if steps and all(states[step] != "unknown" for step in steps):
-        # No level is off as a whole, so where one of two supplies is, the other feeds the node.
+        # No level is off as a whole: where one of two supplies is off, the other feeds the node.
         return "on", weakest([_evidence(talk, step) for step in steps])
     return "unknown", NONE
 
@@ -399,6 +383,6 @@ def _evidence(talk: Conversation, step: FenceStep) -> str:
 
 def _doubt(states: Mapping[FenceStep, str], talk: Conversation) -> str:
     unknown = [str(step) for step, power in states.items() if power == "unknown"]
-    last = next((one.text for one in reversed(talk.said) if one.text), "")
+    last = next((one.call.text for one in reversed(talk.said) if one.call.text), "")
     said = f": {last.splitlines()[-1]}" if last else ""
     return f"the state is unknown of {', '.join(unknown) or 'its devices'}{said}"

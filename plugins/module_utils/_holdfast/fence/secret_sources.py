@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Secrets that are not written down with the other parameters: in private files, or from scripts.
+"""Secrets from private files and from scripts, in place of parameters.
 
-``password_file: PATH`` gives the agent the content of a private file as ``password``,
-and ``password_script: COMMAND`` what a program prints; likewise for every other secret
-of an agent.  Agents would run the script through a shell and may repeat its secret in
-their output, where nobody could hide what nobody knows; so it is run here.  A file that others
-could have read or written is refused.
+``password_file: PATH`` gives the agent the content of a private file as ``password``, and
+``password_script: COMMAND`` what a program prints; likewise for every other secret of an agent.
+Agents would run the script through a shell and may repeat its secret in their output, where only
+a known secret can be hidden; so the script is run here.  A file that other users can read or
+write is refused.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ from .metadata import FenceMetadata
 def read_private_file(path: str, what: str, limit: int) -> bytes:
     """Return the content of *path*, at most *limit* bytes; *what* names it in errors.
 
-    Raises FenceError when it cannot be read, is longer, is no regular file, can be reached
-    by others than its owner, or belongs to somebody else than root or us.
+    Raises FenceError when it cannot be read, is longer, is no regular file, is open to others
+    than its owner, or does not belong to root or to our user.
     """
     try:
         # Not blocking: a named pipe would hold up a failover until somebody writes to it.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             _check(path, what, os.fstat(descriptor))
-            data = _read(descriptor, limit + 1)
+            with open(descriptor, "rb", closefd=False) as file:
+                data = file.read(limit + 1)
         finally:
             os.close(descriptor)
     except (OSError, ValueError) as error:
@@ -60,16 +61,6 @@ def _check(path: str, what: str, found: os.stat_result) -> None:
         )
 
 
-def _read(descriptor: int, limit: int) -> bytes:
-    data = b""
-    while len(data) < limit:
-        more = os.read(descriptor, min(1 << 16, limit - len(data)))
-        if not more:
-            break
-        data += more
-    return data
-
-
 MAX_SECRET = 64 * 1024
 
 PLACEHOLDER = "secret"
@@ -84,9 +75,9 @@ def secrets_from_files(
 ) -> dict[str, object]:
     """Return *parameters* with each ``SECRET_file`` replaced by the secret in that file.
 
-    One line end at its end is not part of it.  A parameter that the agent itself calls
-    so (``identity_file``) is left alone.  Raises FenceError for a file that cannot be
-    read or that others can read, InputError for two sources of one secret.
+    One line end at the end of the file is not part of the secret.  A parameter of the agent's
+    own with such a name (``identity_file``) stays.  Raises FenceError for a file that cannot
+    be read or that others can read, InputError for two sources of one secret.
     """
     found = dict(parameters)
     for name, path in parameters.items():
@@ -113,8 +104,8 @@ def secrets_from_scripts(
 
     The command is split as a shell splits words, and run without a shell.  Blanks and line
     ends at the end of its output are not part of the secret (fencing.py does the same).
-    With *run* None nothing is run, and a placeholder stands for the secret.  Raises
-    AgentError when the script fails; nothing that it said is repeated.
+    With *run* None no script is run and the secret is a placeholder.  Raises AgentError,
+    without the script's output, when it fails within *deadline* seconds or does not end.
     """
     found = dict(parameters)
     for name, command in parameters.items():
@@ -136,7 +127,7 @@ def _is_secret(metadata: FenceMetadata, name: str) -> bool:
 def _add(
     metadata: FenceMetadata, found: dict[str, object], secret: str, text: str, option: str
 ) -> None:
-    """Put *text* in its place, unless the secret is given in another way too."""
+    """Add the *secret* to *found*; InputError if it is given in another way too."""
     for spelling in sorted(metadata.spellings(secret)):
         if found.get(spelling) is not None:
             raise InputError(option, None, f"only one of it and {spelling}")

@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which devices cut the power of which node: devices, and levels of steps for each node.
+"""The fence configuration: devices, and levels of steps for each node.
 
-Levels are tried one after the other; within a level every device must succeed, as
-for a node with two power supplies.  A mistake here kills the wrong node, so the
-whole document is checked before any of it is used.  Two devices may mean the same power
-switch, which must not cut two nodes with one plug, nor be asked two things at once.
+Levels are tried one after the other; within a level every device must succeed, as for a node
+with two power supplies.  A mistake here kills the wrong node, so the whole document is checked
+before any of it is used.  Two devices may mean the same power switch: two nodes must not share
+one of its plugs, and it must not get two calls at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import FenceError, InputError
-from ..names import node_name
+from ..names import node_name, whole_number
 from .call import check_plug
 from .plugs import parse_host_map
 from .secret_sources import read_private_file
@@ -42,8 +42,8 @@ class FenceDevice:
     """A fence device; its parameters hold secrets and are not in its repr.
 
     ``timeout`` is in seconds, for "on" and "off" together with their proof; ``timeouts`` and
-    ``retries_of_actions`` are for single actions.  ``assumed_after`` is the operator's word
-    for how many seconds after a confirmed "off" the node's watchdog has acted at the latest.
+    ``retries_of_actions`` are for single actions.  ``assumed_after`` is how many seconds after
+    a confirmed "off" the node's watchdog has acted at the latest, by the operator's word.
     """
 
     name: str
@@ -65,9 +65,9 @@ class FenceDevice:
         return self.retries_of_actions.get(action, self.retries)
 
     def identity(self) -> tuple[object, ...]:
-        """Return what tells this device from others: where it is.
+        """Return what identifies the device: agent, address and port.
 
-        Two devices without an address are the same when all of their parameters are.
+        Without an address it is the agent and all parameters.
         """
         given = self.parameters
         address = given.get("ip", given.get("ipaddr"))
@@ -77,7 +77,7 @@ class FenceDevice:
         return agent, tuple(sorted((name, str(value)) for name, value in given.items()))
 
     def switch(self, plug: str | None) -> tuple[object, ...]:
-        """Return what tells one power switch from another: the device, and the plug on it."""
+        """Return what identifies one power switch: the device, and the plug on it."""
         given = self.parameters
         own_plug = plug if plug is not None else given.get("plug", given.get("port"))
         uri = given.get("systems_uri", given.get("systems-uri"))
@@ -111,9 +111,13 @@ def parse_fence_device(name: str, entry: object, where: str) -> FenceDevice:
             for action, one in actions.items()
             if "timeout" in one
         },
-        retries=_retries(fields.get("retries", DEFAULT_RETRIES), f"{where}.retries"),
+        retries=whole_number(
+            fields.get("retries", DEFAULT_RETRIES), f"{where}.retries", 0, MAX_RETRIES
+        ),
         retries_of_actions={
-            action: _retries(one["retries"], f"{where}.actions.{action}.retries")
+            action: whole_number(
+                one["retries"], f"{where}.actions.{action}.retries", 0, MAX_RETRIES
+            )
             for action, one in actions.items()
             if "retries" in one
         },
@@ -125,7 +129,7 @@ def parse_fence_device(name: str, entry: object, where: str) -> FenceDevice:
 
 
 def mapping(value: object, where: str, keys: frozenset[str] | None = None) -> Mapping[str, Any]:
-    """Return *value* as a mapping of texts, with none but *keys* where they are given."""
+    """Return *value* as a mapping with texts for keys, only *keys* if given."""
     if not isinstance(value, dict):
         raise InputError(where, type(value).__name__, "a mapping")
     for key in value:
@@ -136,7 +140,7 @@ def mapping(value: object, where: str, keys: frozenset[str] | None = None) -> Ma
 
 
 def seconds(value: Any, where: str, least: float | None = None) -> float:
-    """Return *value* as a number of seconds above 0, or from *least* on, up to an hour."""
+    """Return *value* as a number of seconds above 0, or at least *least*, up to an hour."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if is_number and value <= MAX_SECONDS and (value > 0 if least is None else value >= least):
         return float(value)
@@ -154,17 +158,11 @@ def _parameters(value: object, where: str) -> dict[str, object]:
     return dict(parameters)
 
 
-def _retries(value: object, where: str) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_RETRIES:
-        return value
-    raise InputError(where, value, f"a whole number from 0 to {MAX_RETRIES}")
-
-
 MAX_LEVELS = 9
-"""As in other cluster managers; more than two or three never had a use."""
+"""As in other cluster managers."""
 
 MAX_DELAY = 60.0
-"""Seconds; what a fence waits for must not outlast what the manager waits for."""
+"""Seconds; a fence must not wait longer than the manager waits for it."""
 
 _MAX_FILE = 4 << 20
 
@@ -187,8 +185,7 @@ FenceLevel = tuple[FenceStep, ...]
 class FenceDelay:
     """Seconds before the first command of an "off": ``fixed``, and up to ``random`` more.
 
-    Of two nodes that fence each other at the same time the one without delay is first and
-    lives.
+    Of two nodes that fence each other at the same time, the one without delay wins.
     """
 
     fixed: float = 0.0
@@ -223,7 +220,7 @@ class FenceConfiguration:
                     yield number, step
 
     def delay_of(self, node: str) -> FenceDelay:
-        """Return how long an "off" of *node* is held back."""
+        """Return the delay before an "off" of *node*."""
         return self.delays.get(node, FenceDelay())
 
     def devices_of(self, node: str) -> tuple[str, ...]:
@@ -243,10 +240,10 @@ def parse_fence_configuration(document: object, option: str = "fence") -> FenceC
     """Return the configuration that *document* describes.
 
     *document* is ``{"devices": {NAME: DEVICE}, "nodes": {NODE: {"levels": [[{"device",
-    "plug"}, ...], ...], "delay", "random_delay"}}}`` (``parse_fence_device`` has what a DEVICE
-    is).  A step without plug takes the node's plugs from the device's host map, if it has one.
-    *option* starts the name of the place in every error.  Raises InputError for any mistake,
-    among them a device that is not there, and two nodes that would share a plug.
+    "plug"}, ...], ...], "delay", "random_delay"}}}``; ``parse_fence_device`` describes DEVICE.
+    A step without plug takes the node's plugs from the device's host map, if it has one.
+    *option* starts the place in every error.  Raises InputError for any mistake, such as an
+    unknown device or two nodes that share a plug.
     """
     top = mapping(document, option, frozenset({"devices", "nodes"}))
     devices = {
@@ -266,15 +263,16 @@ def parse_fence_configuration(document: object, option: str = "fence") -> FenceC
             _delay(fields.get("delay", 0), f"{where}.delay"),
             _delay(fields.get("random_delay", 0), f"{where}.random_delay"),
         )
-    _refuse_shared_plugs(levels, devices, option)
-    return FenceConfiguration(devices, levels, delays)
+    configuration = FenceConfiguration(devices, levels, delays)
+    _refuse_shared_plugs(configuration, option)
+    return configuration
 
 
 def load_fence_configuration(path: str) -> FenceConfiguration:
     """Return the configuration in the JSON file *path*.
 
-    Raises FenceError when the file cannot be read, can be read by others than its
-    owner (it holds passwords), or belongs to somebody else; InputError for mistakes in it.
+    Raises FenceError when the file cannot be read, is not private (it holds passwords) or
+    belongs to another user; InputError for mistakes in it.
     """
     data = read_private_file(path, "The fence configuration", _MAX_FILE)
     try:
@@ -322,7 +320,7 @@ def _levels(
 def _steps(
     entry: object, node: str, devices: Mapping[str, FenceDevice], where: str
 ) -> tuple[FenceStep, ...]:
-    """Return the plugs that one entry of a level means: the one given, or those of the node."""
+    """Return the plugs of one entry of a level: the one given, or those of the node."""
     fields = mapping(entry, where, frozenset({"device", "plug"}))
     device = fields.get("device")
     if not isinstance(device, str) or device not in devices:
@@ -347,28 +345,16 @@ def _steps(
     return tuple(FenceStep(device, one) for one in host_map[node])
 
 
-def _refuse_shared_plugs(
-    levels: Mapping[str, tuple[FenceLevel, ...]],
-    devices: Mapping[str, FenceDevice],
-    option: str,
-) -> None:
+def _refuse_shared_plugs(configuration: FenceConfiguration, option: str) -> None:
     """Refuse two nodes on one plug, also when two device names mean the same device."""
     owners: dict[object, tuple[str, FenceStep]] = {}
-    for node, step in _all_steps(levels):
-        key = devices[step.device].switch(step.plug)
-        owner, other = owners.setdefault(key, (node, step))
-        if owner != node:
-            raise InputError(
-                f"{option}.nodes.{node}",
-                str(step),
-                f"a plug of its own: the node {owner} is on it too (as {other})",
-            )
-
-
-def _all_steps(
-    levels: Mapping[str, tuple[FenceLevel, ...]],
-) -> Iterator[tuple[str, FenceStep]]:
-    for node, node_levels in levels.items():
-        for level in node_levels:
-            for step in level:
-                yield node, step
+    for node in configuration.levels:
+        for _number, step in configuration.steps_of(node):
+            key = configuration.devices[step.device].switch(step.plug)
+            owner, other = owners.setdefault(key, (node, step))
+            if owner != node:
+                raise InputError(
+                    f"{option}.nodes.{node}",
+                    str(step),
+                    f"a plug of its own: the node {owner} is on it too (as {other})",
+                )

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Call one action of a resource agent and say what came of it: what its exit status means.
+"""Call one action of a resource agent and interpret its exit status.
 
-There are two vocabularies.  That of OCF 1.0 and 1.1 (Return codes) is for all actions.
-The action ``status`` of the older text (OCF of July 2003) has the codes of init scripts
-instead, in which 3 and 4 mean something else.  Everything is told in the codes of 1.1.
+OCF 1.0 and 1.1 (Return codes) have one set of exit codes for all actions.  The action
+``status`` of OCF of July 2003 has the codes of init scripts instead, in which 3 and 4 mean
+something else.  All results are in the codes of 1.1.
 """
 
 from __future__ import annotations
@@ -18,17 +18,15 @@ from ..errors import AgentError
 from ..process.run import Outcome
 from ..process.run import run as run_process
 from ..secrets import hide, secret_values
-from .environment import RUN_DIRECTORY, agent_environment
-from .locate import OCF_ROOT, AgentName
+from .agent import AgentCall
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """What one exit status means.
+    """The meaning of one exit status; ``code`` is the code of OCF 1.1 for it.
 
-    ``code`` is the code of OCF 1.1 for it.  ``recovery`` says what it asks for: ``none``;
-    ``soft``, recover here or elsewhere; ``hard``, not on this node; ``fatal``, on no node
-    before a person acts.
+    ``recovery`` is ``none``, ``soft`` (recover here or elsewhere), ``hard`` (not on this node)
+    or ``fatal`` (on no node before a person acts).
     """
 
     code: int
@@ -38,7 +36,7 @@ class Meaning:
 
 
 MONITORS = ("monitor", "status")
-"""The actions that tell the state of a resource."""
+"""The actions that report the state of a resource."""
 
 SUCCESS = 0
 GENERIC = 1
@@ -85,8 +83,8 @@ STATUS_MEANINGS: dict[int, Meaning] = {
     3: MEANINGS[NOT_RUNNING],
     4: UNKNOWN_STATUS,
 }
-"""Where ``status`` departs from ``monitor``.  7 and 8 mean the same in both, since most
-agents that still have ``status`` answer it as they answer ``monitor``."""
+"""Where ``status`` differs from ``monitor``.  7 and 8 mean the same in both: most agents that
+still have ``status`` answer it like ``monitor``."""
 
 _EXPECTED_RUNNING = {
     NOT_RUNNING: Meaning(NOT_RUNNING, "not running", "it should run, but is stopped", "soft"),
@@ -94,7 +92,7 @@ _EXPECTED_RUNNING = {
         UNIMPLEMENTED, "unimplemented", "the agent has no such check; it is left out", "none"
     ),
 }
-"""A check of health, unlike a probe, is made of a resource that should run."""
+"""For a health check, which, unlike a probe, is made of a resource that should run."""
 
 _ONLY_OF_A_MONITOR = frozenset(
     {NOT_RUNNING, PROMOTED, FAILED_PROMOTED, DEGRADED, DEGRADED_PROMOTED}
@@ -102,10 +100,10 @@ _ONLY_OF_A_MONITOR = frozenset(
 
 
 def meaning_of(action: str, exit_status: int, interval: float = 0.0) -> Meaning:
-    """Return what it means that *action* ended with *exit_status*.
+    """Return what the *exit_status* of *action* means.
 
-    *interval* is that of the call: 0 for a probe, seconds above 0 for a check of health.
-    An exit status that OCF does not know is a failure (pacemaker, ``services__ocf2ocf``).
+    *interval* is 0 for a probe, or the seconds of a health check.  An exit status that OCF
+    does not know is a failure (pacemaker, ``services__ocf2ocf``).
     """
     meaning = MEANINGS.get(exit_status, MEANINGS[GENERIC])
     if action not in MONITORS:
@@ -124,12 +122,11 @@ _RUNNING = frozenset({SUCCESS, PROMOTED, DEGRADED, DEGRADED_PROMOTED})
 
 @dataclass(frozen=True)
 class OcfResult:
-    """What one call said.
+    """The result of one call; ``duration`` is in seconds.
 
-    ``exit_status`` is the agent's own, or None when it has none: it was killed, or could
-    not be run.  ``reason`` then says why, and also names an exit status that OCF does not
-    know; it is otherwise the last ``ocf-exit-reason`` of the agent.  ``duration`` is in
-    seconds.
+    ``exit_status`` is the agent's own; None when it was killed or could not be run.
+    ``reason`` then says why.  It also names an exit status that OCF does not know, and the
+    last ``ocf-exit-reason`` of the agent.
     """
 
     action: str
@@ -143,12 +140,12 @@ class OcfResult:
 
     @property
     def code(self) -> int:
-        """The code of OCF 1.1 for it, whatever the agent's own was."""
+        """The code of OCF 1.1, whatever the agent's own exit status was."""
         return self.meaning.code
 
     @property
     def recovery(self) -> str:
-        """What a failure asks for: none, soft, hard or fatal (see ``Meaning``)."""
+        """The recovery for a failure: none, soft, hard or fatal (see ``Meaning``)."""
         return self.meaning.recovery
 
     @property
@@ -175,15 +172,12 @@ class OcfResult:
 
     @property
     def succeeded(self) -> bool:
-        """The action did what was asked; for a monitor: the resource is active."""
+        """The action succeeded; for a monitor: the resource is active."""
         return self.code in _RUNNING if self.action in MONITORS else self.code == SUCCESS
 
     @property
     def active_or_failed(self) -> bool:
-        """A monitor found something that a stop has to clean up.
-
-        The codes that say "this cannot work here" are not among them.
-        """
+        """A monitor found something that a stop has to clean up."""
         failed = self.code in (GENERIC, FAILED_PROMOTED) and self.meaning != UNKNOWN_STATUS
         return self.running or (self.action in MONITORS and failed)
 
@@ -195,63 +189,34 @@ class OcfResult:
     def __str__(self) -> str:
         text = f"{self.action}: {self.code} ({self.meaning.name})"
         lines = self.stderr.strip().splitlines()
-        told = self.reason or (lines[-1] if lines and not self.succeeded else "")
-        return f"{text}: {told}" if told else text
+        detail = self.reason or (lines[-1] if lines and not self.succeeded else "")
+        return f"{text}: {detail}" if detail else text
 
 
 def call(
-    agent_path: str,
-    action: str,
-    *,
-    instance: str,
-    agent: AgentName,
-    parameters: Mapping[str, str],
-    timeout: float,
-    interval: float = 0.0,
-    check_level: int | None = None,
-    meta: Mapping[str, str] | None = None,
-    ocf_root: str = OCF_ROOT,
-    node_name: str = "",
-    run_directory: str = RUN_DIRECTORY,
-    extra_environment: Mapping[str, str] | None = None,
-    run: Callable[..., Outcome] = run_process,
+    agent_path: str, request: AgentCall, run: Callable[..., Outcome] = run_process
 ) -> OcfResult:
-    """Call *action* of the agent at *agent_path* for the resource *instance*.
+    """Make the *request* to the agent at *agent_path* and return its result.
 
-    *timeout* (seconds) is both the agent's and our deadline.  *interval* 0 makes a
-    monitor a probe, anything above a health check.  *meta* is what a cluster tells of the
-    resource's place in it (``environment.META_NAMES``).  *ocf_root* is where the functions
-    of the distribution's agents are, wherever this agent itself lies.  *run_directory*
-    is made when it is missing; it must be the same for all calls of a resource.
-    Secrets among *parameters*, by their names, are taken out of all that the agent says.
+    The timeout of the request is both the agent's deadline and ours.  The run directory is
+    created if it is missing.  Secrets in the parameters are hidden in all output of the agent.
 
-    Nothing that an agent does raises: an agent that is missing or not executable is
-    code 5 or 4, as pacemaker has it.  Raises AgentError only when *run_directory*
-    cannot be made.
+    An agent that is missing is code 5, one that is not executable code 4, as in pacemaker.
+    Raises AgentError only when the run directory cannot be created.
     """
-    _make(run_directory)
+    _make(request.run_directory)
     missing = _unusable(agent_path)
     if missing is not None:
-        return OcfResult(action, MEANINGS[missing[0]], reason=missing[1])
-    environment = agent_environment(
-        agent,
-        instance=instance,
-        action=action,
-        timeout=timeout,
-        interval=interval,
-        check_level=check_level,
-        parameters=parameters,
-        meta=meta,
-        ocf_root=ocf_root,
-        node_name=node_name,
-        run_directory=run_directory,
-        extra=extra_environment,
-    )
+        return OcfResult(request.action, MEANINGS[missing[0]], reason=missing[1])
     try:
-        outcome = run([agent_path, action], deadline=timeout, environment=environment)
+        outcome = run(
+            [agent_path, request.action],
+            deadline=request.timeout,
+            environment=request.environment(),
+        )
     except AgentError as error:
-        return OcfResult(action, MEANINGS[GENERIC], reason=str(error))
-    return _interpret(action, interval, timeout, _without_secrets(outcome, parameters))
+        return OcfResult(request.action, MEANINGS[GENERIC], reason=str(error))
+    return _interpret(request, _without_secrets(outcome, request.parameters))
 
 
 def _make(directory: str) -> None:
@@ -272,7 +237,7 @@ def _unusable(path: str) -> tuple[int, str] | None:
 
 
 def _without_secrets(outcome: Outcome, parameters: Mapping[str, str]) -> Outcome:
-    """Return what an agent said as it may stand in a log, a record or a result."""
+    """Return *outcome* with the secrets in *parameters* hidden."""
     secrets = secret_values(parameters)
     if not secrets:
         return outcome
@@ -280,19 +245,23 @@ def _without_secrets(outcome: Outcome, parameters: Mapping[str, str]) -> Outcome
     return replace(outcome, stdout=stdout, stderr=stderr)
 
 
-def _interpret(action: str, interval: float, timeout: float, outcome: Outcome) -> OcfResult:
+def _interpret(request: AgentCall, outcome: Outcome) -> OcfResult:
     status, problem = outcome.exit_status, ""
     if outcome.timed_out:
-        status, problem = None, f"no answer within {timeout:g} seconds; the agent was killed"
+        status = None
+        problem = f"no answer within {request.timeout:g} seconds; the agent was killed"
     elif outcome.signal is not None:
         problem = f"the agent was killed by signal {outcome.signal}"
     elif status is None:
         problem = "the agent's exit status was lost"
     elif status not in MEANINGS:
         problem = f"the agent ended with exit status {status}, unknown to OCF"
+    meaning = MEANINGS[GENERIC]
+    if status is not None:
+        meaning = meaning_of(request.action, status, request.interval)
     return OcfResult(
-        action=action,
-        meaning=MEANINGS[GENERIC] if status is None else meaning_of(action, status, interval),
+        action=request.action,
+        meaning=meaning,
         exit_status=status,
         reason="; ".join(part for part in (problem, outcome.exit_reason) if part),
         timed_out=outcome.timed_out,

@@ -1,30 +1,77 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a resource agent says of itself: its parameters, and its actions with their advice.
+"""The metadata of a resource agent, and the check of parameters and meta attributes.
 
-Reading is tolerant, because agents are written by many hands: log lines before the
-XML, odd defaults, missing types and unknown versions do no harm.  Something that is
-not metadata is an error though, whatever exit status came with it.  Parameters are
-checked against it before anything runs.
+Reading is tolerant: log lines before the XML, odd defaults, missing types and unknown versions
+do no harm.  Output that is not metadata is an error, whatever the exit status.
+
+The type of a parameter in the metadata is advice.  Where a parameter's own default is not of
+its type, its value is not checked.
 """
 
 from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as xml
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import AgentError, InputError
 from ..names import did_you_mean
-from ..process.run import Outcome
-from ..process.run import run as run_process
+from ..process.run import run
 from ..secrets import shown
-from .environment import agent_environment, expectation, seconds, written
-from .locate import OCF_ROOT, AgentName
+from .agent import OCF_ROOT, AgentCall, AgentName
 
 METADATA_DEADLINE = 20.0
 """Seconds for the meta-data action: agents that source many files took up to 2 s."""
+
+_ROLES = (
+    *("start", "stop", "promote", "demote", "active", "inactive", "available"),
+    *("master", "slave", "promoted", "unpromoted", "all"),
+)
+
+META_NAMES = frozenset(
+    {
+        *("clone", "clone_max", "clone_node_max", "globally_unique", "interleave", "ordered"),
+        *("promotable", "promoted_max", "promoted_node_max", "master_max", "master_node_max"),
+        *("notify", "notify_type", "notify_operation", "notify_all_hosts"),
+        *(f"notify_{role}_{what}" for role in _ROLES for what in ("resource", "uname")),
+        *("migrate_source", "migrate_target"),
+        *("role", "physical_host", "container_attribute_target"),
+    }
+)
+"""The meta attributes that an agent may get (pacemaker's executor sets them as
+OCF_RESKEY_CRM_meta_NAME), without those of a single call."""
+
+_NEEDED = {
+    "notify": ("notify_type", "notify_operation"),
+    "migrate_to": ("migrate_target",),
+    "migrate_from": ("migrate_source",),
+}
+
+TRUE_WORDS = ("yes", "true", "1", "YES", "TRUE", "True", "on", "ON")
+"""What the function ocf_is_true of resource-agents takes for true (its "ja" left out)."""
+
+FALSE_WORDS = ("no", "false", "0", "NO", "FALSE", "False", "off", "OFF")
+
+_INTEGER = re.compile(r"[+-]?[0-9]+\Z")
+
+_DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]*)")
+
+_UNITS = {
+    "ms": 0.001,
+    "msec": 0.001,
+    "us": 0.000001,
+    "usec": 0.000001,
+    "": 1.0,
+    "s": 1.0,
+    "sec": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "hr": 3600.0,
+    "d": 86400.0,
+}
 
 _START = re.compile(r"<\?xml|<!DOCTYPE|<resource-agent")
 _END = "</resource-agent>"
@@ -35,9 +82,8 @@ class Parameter:
     """A parameter: ``type`` is string, boolean, integer, second or select (with ``options``).
 
     The values of all parameters of one ``unique_group`` together must differ between the
-    resources of an agent; a parameter that is just unique is a group of its own.  One that
-    is ``reloadable`` can be changed by the action reload-agent.  ``replaced_with`` names
-    what to use in place of one that is ``deprecated``.
+    resources of an agent; a parameter that is just unique is a group of its own.  The action
+    reload-agent applies a ``reloadable`` one.
     """
 
     name: str
@@ -57,7 +103,7 @@ class Parameter:
 class Action:
     """An action with the agent's advice: ``timeout``, ``interval``, ``start_delay`` in seconds.
 
-    ``depth`` is the check level, ``role`` the role in which it is for a monitor, as written.
+    ``depth`` is the check level, ``role`` the role of a monitor, as written.
     """
 
     name: str
@@ -84,10 +130,10 @@ class AgentMetadata:
         return next((one for one in self.parameters if one.name == name), None)
 
     def supports(self, action: str) -> bool:
-        """Say whether the agent advertises *action*.
+        """Return whether the agent advertises *action*.
 
-        An exit status of 3 does not tell: half of the agents answer something else to
-        an action that they do not have.
+        Its exit status does not show that: half of the agents do not answer an unknown action
+        with 3.
         """
         return action == "meta-data" or any(one.name == action for one in self.actions)
 
@@ -99,14 +145,14 @@ class AgentMetadata:
                 groups.setdefault(one.unique_group, []).append(one.name)
         return groups
 
-    def advised_timeout(self, action: str, fallback: float = 20.0) -> float:
-        """Return the longest advised timeout of *action* in seconds, else *fallback*."""
+    def advised_timeout(self, action: str) -> float:
+        """Return the longest advised timeout of *action* in seconds, 20 without advice."""
         advice = [one.timeout for one in self.actions if one.name == action and one.timeout]
-        return max(advice) if advice else fallback
+        return max(advice, default=20.0)
 
 
 def parse_metadata(text: str, agent: str = "the agent") -> AgentMetadata:
-    """Return the metadata that *text* holds, with whatever stands around it ignored.
+    """Return the metadata in *text*; other text around it is ignored.
 
     Raises AgentError naming *agent* when there is none or when it is not well-formed.
     """
@@ -122,7 +168,7 @@ def parse_metadata(text: str, agent: str = "the agent") -> AgentMetadata:
 
 
 def metadata_root(text: str, agent: str) -> xml.Element:
-    """Return the element ``resource-agent`` of *text*; no file or network is ever read for it."""
+    """Return the element ``resource-agent`` of *text*; reads no file and no network."""
     start = _START.search(text)
     end = text.rfind(_END)
     if start is None or end < start.start():
@@ -142,19 +188,13 @@ def load_metadata(
     agent: AgentName,
     ocf_root: str = OCF_ROOT,
     deadline: float = METADATA_DEADLINE,
-    run: Callable[..., Outcome] = run_process,
 ) -> AgentMetadata:
-    """Ask the agent at *path* for its metadata.
+    """Return the metadata of the agent at *path*.
 
-    Raises AgentError when it gives none within *deadline* seconds.
+    Raises AgentError when it prints none within *deadline* seconds.
     """
-    outcome = run(
-        [path, "meta-data"],
-        deadline=deadline,
-        environment=agent_environment(
-            agent, instance=agent.type, action="meta-data", timeout=deadline, ocf_root=ocf_root
-        ),
-    )
+    request = AgentCall(agent, "meta-data", agent.type, deadline, ocf_root=ocf_root)
+    outcome = run([path, "meta-data"], deadline=deadline, environment=request.environment())
     if outcome.timed_out:
         raise AgentError(f"{agent} did not print its metadata within {deadline:g} seconds.")
     if outcome.exit_status != 0:
@@ -203,7 +243,7 @@ def _flag(value: str | None) -> bool:
 
 
 def _text(element: xml.Element, tag: str) -> str:
-    """Return the text of *tag*, in English if it is there in several languages."""
+    """Return the text of *tag*, in English if there are several languages."""
     found = element.findall(tag)
     english = [one for one in found if one.get("lang", "en").startswith("en")]
     return "".join((english or found)[0].itertext()).strip() if found else ""
@@ -214,9 +254,9 @@ def check_parameters(
 ) -> dict[str, str]:
     """Return *parameters* as the texts that the agent gets; one that is None is left out.
 
-    A parameter and what replaced it stand for each other where one is required.  Raises
-    InputError for a name that the agent does not have, a value that is not of the
-    parameter's type, and a required parameter that is missing and has no default.
+    Raises InputError for a name that the agent does not have, a value that is not of the
+    parameter's type, and a required parameter without a default that is missing, unless the
+    one that replaced it is given.
     """
     texts: dict[str, str] = {}
     for name, value in parameters.items():
@@ -231,8 +271,36 @@ def check_parameters(
     return texts
 
 
+def check_meta(meta: Mapping[str, object]) -> dict[str, str]:
+    """Return *meta* as the texts that an agent gets; one that is None is left out.
+
+    Raises InputError for a name not in ``META_NAMES`` and a value that is not a text, a number
+    or a boolean.
+    """
+    texts = {}
+    for name, value in meta.items():
+        if name not in META_NAMES:
+            known = ", ".join(sorted(META_NAMES))
+            hint = did_you_mean(name, META_NAMES)
+            raise InputError("meta", name, f"one of {known}{hint}")
+        if value is None:
+            continue
+        text = written(value)
+        if text is None or "\0" in text:
+            raise InputError(f"meta.{name}", value, "a text, a number or a boolean")
+        texts[name] = text
+    return texts
+
+
+def check_meta_of_action(action: str, meta: Mapping[str, str]) -> None:
+    """Raise InputError when *meta* lacks an attribute that *action* needs."""
+    for name in _NEEDED.get(action, ()):
+        if not meta.get(name):
+            raise InputError("meta", sorted(meta), f"also {name}, which the action {action} needs")
+
+
 def deprecation_warnings(metadata: AgentMetadata, names: Iterable[str]) -> tuple[str, ...]:
-    """Return a sentence for each of the parameters *names* that the agent gives up."""
+    """Return a sentence for each of the parameters *names* that is deprecated."""
     warnings = []
     for name in names:
         parameter = metadata.parameter(name)
@@ -267,8 +335,8 @@ def _require(
     names += [one.name for one in metadata.parameters if parameter.name in one.replaced_with]
     if any(texts.get(name) for name in names):
         return
-    told = f" ({parameter.shortdesc})" if parameter.shortdesc else ""
-    expected = f"also {' or '.join(names)}, which {metadata.name} requires{told}"
+    purpose = f" ({parameter.shortdesc})" if parameter.shortdesc else ""
+    expected = f"also {' or '.join(names)}, which {metadata.name} requires{purpose}"
     raise InputError(option, sorted(texts), expected)
 
 
@@ -276,3 +344,43 @@ def _known_names(metadata: AgentMetadata, name: str) -> str:
     names = sorted(one.name for one in metadata.parameters)
     known = ", ".join(names) or "none"
     return f"a parameter of {metadata.name} (it has: {known}){did_you_mean(name, names)}"
+
+
+def seconds(text: str | None) -> float | None:
+    """Return a duration such as ``20``, ``20s``, ``2m30s`` or ``1d`` in seconds, else None."""
+    if text is None or not text.strip():
+        return None
+    total, position = 0.0, 0
+    text = text.strip()
+    while position < len(text):
+        part = _DURATION.match(text, position)
+        if part is None or part.group(2).lower() not in _UNITS:
+            return None
+        total += float(part.group(1)) * _UNITS[part.group(2).lower()]
+        position = part.end()
+    return total
+
+
+def written(value: object) -> str | None:
+    """Return *value* as an agent gets it, or None for what is no text, number or boolean."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (str, int, float)):
+        return str(value)
+    return None
+
+
+def expectation(kind: str, options: Sequence[str], value: str) -> str | None:
+    """Return what is expected when *value* is not of the type *kind*, else None."""
+    if kind == "boolean":
+        if value in TRUE_WORDS or value in FALSE_WORDS:
+            return None
+        # The agents' shell function knows only some spellings: "Yes" would mean false.
+        return "true or false"
+    if kind == "integer":
+        return None if _INTEGER.match(value) else "a whole number"
+    if kind in ("second", "time"):
+        return None if seconds(value) is not None else "a duration such as 30 or 2m30s"
+    if kind == "select" and options:
+        return None if value in options else "one of " + ", ".join(options)
+    return None

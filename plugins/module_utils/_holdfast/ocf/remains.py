@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a stopped resource left behind: processes, ports, mounts, a control group.
 
-A stop that succeeded is not proof.  The agent of nginx says "stopped" while a worker whose
-master was killed still answers on the port, and the next start then fails.  This looks at
-/proc (proc.5) for what an operator says must be gone, and changes nothing.
+A stop that succeeded is no proof: the agent of nginx reports "stopped" while a worker whose
+master was killed still answers on the port.  This looks in /proc (proc.5) for what an operator
+says must be gone, and changes nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..errors import AgentError, InputError
 from ..process.family import ProcessEntry, process_table
 
 SETTLE = 2.0
-"""Seconds that remains get to be gone: a killed process ends a moment after the kill."""
+"""Seconds to wait for remains to be gone: a killed process ends a moment after the kill."""
 
 _PAUSE = 0.05
 TCP_LISTEN = "0A"
@@ -34,10 +34,10 @@ _ESCAPE = re.compile(r"\\([0-7]{3})")
 class Traces:
     """What must be gone once a resource is stopped.
 
-    ``processes`` are regular expressions, searched for in a process's command line with
-    its words joined by blanks; ``ports`` TCP or UDP ports of any address of this network
-    namespace; ``mounts`` paths at or below which nothing may be mounted; ``cgroup`` a
-    control group as /proc/PID/cgroup names it, with those below it.
+    ``processes`` are regular expressions for a command line, its words joined by blanks;
+    ``ports`` TCP or UDP ports of any address of this network namespace; ``mounts`` paths at or
+    below which nothing may be mounted; ``cgroup`` a control group as in /proc/PID/cgroup, with
+    those below it.
     """
 
     processes: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class Traces:
     cgroup: str = ""
 
     def check(self, option: str = "verify") -> None:
-        """Raise InputError for what cannot be looked for, and when there is nothing to look for."""
+        """Raise InputError for a value that makes no sense, and when all are empty."""
         if self == Traces():
             raise InputError(option, {}, "processes, ports, mounts or a control group")
         for pattern in self.processes:
@@ -72,9 +72,8 @@ class Traces:
 def find_remains(traces: Traces) -> tuple[str, ...]:
     """Return what is there of *traces*, each as a few words such as ``TCP port 80 in use``.
 
-    The caller and its ancestors do not count: they may have the pattern in their own
-    command lines.  Raises AgentError when the kernel's tables cannot be read, since nothing
-    could be said then.
+    The caller and its ancestors do not count: their command lines may have the pattern.
+    Raises AgentError when the kernel's tables cannot be read.
     """
     found = list(_processes(traces)) if traces.processes or traces.cgroup else []
     if traces.ports:
@@ -119,7 +118,7 @@ def mounts_below(mountinfo: str, paths: Collection[str]) -> list[str]:
 
 
 def in_control_group(lines: str, cgroup: str) -> bool:
-    """Say whether *lines* of /proc/PID/cgroup name *cgroup* or one below it (cgroups.7)."""
+    """Return whether *lines* of /proc/PID/cgroup name *cgroup* or one below it (cgroups.7)."""
     return any(_is_below(line.split(":", 2)[-1], cgroup) for line in lines.splitlines())
 
 

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A resource whose options were checked, and how it is brought into a state: probe, plan, act.
+"""A resource with checked options, and how it gets into a state: probe, plan, act.
 
-The probe changes nothing and the plan is a pure function of what it found, so check
-mode shows exactly what would be called.
+The probe changes nothing and the plan is a pure function of its result, so check mode shows
+exactly what would be called.
 """
 
 from __future__ import annotations
@@ -15,19 +15,24 @@ from ..errors import AgentError, InputError
 from ..names import did_you_mean
 from ..process.run import Outcome
 from ..process.run import run as run_process
+from .agent import OCF_ROOT, RUN_DIRECTORY, AgentCall, AgentName, locate, parse_agent
 from .call import FAILED_PROMOTED, INSTALLED, OcfResult, call
-from .environment import RUN_DIRECTORY, check_meta, check_meta_of_action
-from .locate import OCF_ROOT, AgentName, locate, parse_agent
-from .metadata import AgentMetadata, check_parameters, load_metadata
+from .metadata import (
+    AgentMetadata,
+    check_meta,
+    check_meta_of_action,
+    check_parameters,
+    load_metadata,
+)
 from .remains import Traces, require_no_remains
 
 
 @dataclass(frozen=True)
 class Resource:
-    """One resource; ``timeout`` None means what the agent advises.
+    """One resource; with ``timeout`` None the agent's advice counts.
 
-    ``meta`` is what a cluster tells of the resource's place in it.  ``monitor_action`` is
-    ``monitor``, or ``status`` for an agent of the older text, in whose codes it is then read.
+    ``meta`` are the meta attributes.  ``monitor_action`` is ``monitor``, or ``status`` for an
+    agent of the older OCF, whose exit codes then count.
     """
 
     instance: str
@@ -62,12 +67,11 @@ def prepare(
     ocf_root: str = OCF_ROOT,
     node_name: str = "",
     run_directory: str = RUN_DIRECTORY,
-    run: Callable[..., Outcome] = run_process,
 ) -> Resource:
     """Return the resource *instance* of *agent* with its parameters checked.
 
-    *timeout* is in seconds.  Only the agent's metadata is asked for.  Raises InputError for
-    a value that is not acceptable, and AgentError when the agent is not installed or has no
+    *timeout* is in seconds.  Calls the agent for its metadata only.  Raises InputError for a
+    value that is not acceptable, and AgentError when the agent is not installed or has no
     metadata.
     """
     if not instance or "/" in instance or not instance.isprintable():
@@ -75,9 +79,9 @@ def prepare(
     if timeout is not None and not 0 < timeout < 86400:
         raise InputError("timeout", timeout, "a number of seconds from above 0 to a day")
     name = parse_agent(agent)
-    told = check_meta(meta or {})
+    attributes = check_meta(meta or {})
     path = locate(name, directories)
-    metadata = load_metadata(path, agent=name, ocf_root=ocf_root, run=run)
+    metadata = load_metadata(path, agent=name, ocf_root=ocf_root)
     return Resource(
         instance=instance,
         agent=name,
@@ -85,7 +89,7 @@ def prepare(
         metadata=metadata,
         parameters=check_parameters(metadata, parameters),
         timeout=timeout,
-        meta=told,
+        meta=attributes,
         monitor_action=monitor_action,
         ocf_root=ocf_root,
         node_name=node_name,
@@ -101,32 +105,31 @@ def perform(
     check_level: int | None = None,
     run: Callable[..., Outcome] = run_process,
 ) -> OcfResult:
-    """Call *action* of *resource* once, whatever comes of it.
+    """Call *action* of *resource* once and return its result.
 
-    *interval* (seconds) 0 makes a monitor a probe, anything above a check of health.
-    Raises AgentError when the agent does not advertise *action*, and InputError when
-    *action* makes no sense without meta attributes that are missing.
+    With *interval* 0 (seconds) a monitor is a probe, with any other a health check.  Raises
+    AgentError when the agent does not advertise *action*, and InputError when a meta attribute
+    that *action* needs is missing.
     """
     check_action(resource, action)
-    return call(
-        resource.path,
-        action,
-        instance=resource.instance,
+    request = AgentCall(
         agent=resource.agent,
-        parameters=resource.parameters,
+        action=action,
+        instance=resource.instance,
         timeout=resource.timeout_of(action),
         interval=interval,
         check_level=check_level,
+        parameters=resource.parameters,
         meta=resource.meta,
         ocf_root=resource.ocf_root,
         node_name=resource.node_name,
         run_directory=resource.run_directory,
-        run=run,
     )
+    return call(resource.path, request, run)
 
 
 def check_action(resource: Resource, action: str) -> None:
-    """Raise unless *action* can be called, as ``perform`` does."""
+    """Raise the errors of ``perform`` unless *action* can be called."""
     if not resource.metadata.supports(action):
         names = sorted({one.name for one in resource.metadata.actions})
         raise AgentError(
@@ -155,9 +158,9 @@ _LEADS_TO = {
 
 @dataclass(frozen=True)
 class ResourcePlan:
-    """What will be called: ``actions`` in order, from state ``before`` to ``after``.
+    """The ``actions`` to call, in order, from state ``before`` to ``after``.
 
-    ``changes`` says whether anything is different afterwards, as far as can be told.
+    ``changes`` is whether anything is different afterwards, as far as is known.
     """
 
     before: str
@@ -167,10 +170,10 @@ class ResourcePlan:
 
 
 def state_of(result: OcfResult) -> str:
-    """Return what a monitor's *result* says of the resource.
+    """Return the state of the resource by a monitor's *result*.
 
-    One of started, promoted, stopped, failed, ``absent`` (its program is not installed
-    here, so it cannot run here) and ``unknown``.
+    One of started, promoted, stopped, failed, absent (its program is not installed here, so it
+    cannot run here) and unknown.
     """
     if result.promoted:
         return "promoted"
@@ -184,10 +187,10 @@ def state_of(result: OcfResult) -> str:
 
 
 def plan_state(resource: Resource, wanted: str, probe: OcfResult) -> ResourcePlan:
-    """Return what to call so that *resource*, as *probe* found it, is as *wanted*.
+    """Return the plan that brings *resource* from the state in *probe* to *wanted*.
 
-    Raises AgentError when its state is unknown, when its program is missing but it is to
-    run, or when the agent lacks an action that *wanted* needs.
+    Raises AgentError when the state is unknown, the program is missing but needed, or the
+    agent lacks an action that *wanted* needs.
     """
     needed = _NEEDS.get(wanted)
     if needed is not None and not resource.metadata.supports(needed):
@@ -207,13 +210,11 @@ def plan_state(resource: Resource, wanted: str, probe: OcfResult) -> ResourcePla
 
 
 def plan_action(resource: Resource, action: str, probe: OcfResult) -> ResourcePlan:
-    """Return what comes of calling *action* alone, *resource* being as *probe* found it.
+    """Return the plan that calls *action* alone, with *resource* in the state in *probe*.
 
-    Starting what runs or stopping what is stopped changes nothing; of an action that is
-    not about running or not, such as reload, it is assumed that it changes something.
-
-    Raises AgentError when the agent does not have *action*, or when its program is missing
-    but it is to run.
+    Starting what runs or stopping what is stopped changes nothing; an action such as reload is
+    assumed to change something.  Raises AgentError when the agent does not have *action*, or
+    when the program is missing but needed.
     """
     check_action(resource, action)
     before = state_of(probe)
@@ -228,12 +229,12 @@ def plan_action(resource: Resource, action: str, probe: OcfResult) -> ResourcePl
 
 
 def has_changed(action: str, before: str, after: str) -> bool:
-    """Say whether *action* changed something, going by the states around it."""
+    """Return whether *action* changed something, by the states before and after it."""
     return before != after or action not in _LEADS_TO
 
 
 def _stopping(resource: Resource, before: str, probe: OcfResult) -> tuple[str, ...]:
-    """Return what ends a resource; a promoted one is demoted first, also when it failed."""
+    """Return the actions that stop a resource; a promoted one is demoted first, even if failed."""
     if before == "stopped":
         return ()
     failed_promoted = probe.code == FAILED_PROMOTED and resource.metadata.supports("demote")
@@ -264,14 +265,14 @@ def _after(wanted: str, before: str) -> str:
 
 
 HEALTH_INTERVAL = 10.0
-"""Seconds told to a health check: agents take 0 for a probe and answer it differently."""
+"""Seconds that a health check gets: agents take 0 for a probe and answer it differently."""
 
 _NOT_RUNNING = ("stopped", "absent")
 
 
 @dataclass(frozen=True)
 class Applied:
-    """A plan and what its calls said, the probe first; in check mode that is all."""
+    """A plan and the results of its calls, the probe first; in check mode only the probe."""
 
     plan: ResourcePlan
     results: tuple[OcfResult, ...]
@@ -283,16 +284,14 @@ def bring_to_state(
     *,
     check: bool = False,
     traces: Traces | None = None,
-    run: Callable[..., Outcome] = run_process,
 ) -> Applied:
-    """Find *resource*, and unless *check* is true call what makes it as *wanted*.
+    """Probe *resource*, and unless *check* is true call what brings it to *wanted*.
 
-    Whenever it is found or made stopped, *traces* must be gone.  The last call is a monitor
-    that agrees.  Raises AgentError when the plan cannot be made (``plan_state``), at the
-    first action that fails, when a stop left something, and when the monitor afterwards
-    finds another state than planned.
+    Once it is stopped, *traces* must be gone.  The last call is a monitor.  Raises AgentError
+    when there is no plan (``plan_state``), at the first action that fails, when a stop left
+    something, and when the last monitor finds another state than planned.
     """
-    probe = perform(resource, resource.monitor_action, run=run)
+    probe = perform(resource, resource.monitor_action)
     plan = plan_state(resource, wanted, probe)
     if traces is not None and plan.before in _NOT_RUNNING:
         require_no_remains(resource, traces)
@@ -300,7 +299,7 @@ def bring_to_state(
         return Applied(plan, (probe,))
     results = [probe]
     for number, action in enumerate(plan.actions):
-        result = perform(resource, action, run=run)
+        result = perform(resource, action)
         results.append(result)
         # What cannot be demoted can still be stopped.
         if action != "demote" or plan.actions[number + 1 : number + 2] != ("stop",):
@@ -309,7 +308,7 @@ def bring_to_state(
             require_no_remains(resource, traces)
     # For a stopped resource only a probe has an answer that all agents agree on.
     interval = 0.0 if plan.after in _NOT_RUNNING else HEALTH_INTERVAL
-    last = perform(resource, resource.monitor_action, interval=interval, run=run)
+    last = perform(resource, resource.monitor_action, interval=interval)
     if state_of(last) != plan.after:
         raise AgentError(f"{resource} is not {plan.after} after {', '.join(plan.actions)}: {last}.")
     return Applied(plan, (*results, last))
@@ -323,23 +322,22 @@ def call_action(
     check_level: int | None = None,
     interval: float = 0.0,
     traces: Traces | None = None,
-    run: Callable[..., Outcome] = run_process,
 ) -> Applied:
-    """Call one *action* that may change *resource*, whatever the state is, unless *check* is true.
+    """Call one *action* of *resource*, whatever its state is, unless *check* is true.
 
-    The plan that is returned says what was found before and after.  The second to last
-    result is that of the action, the last one a probe.  Raises AgentError when the action
-    fails or cannot be called, or when a stop left some of *traces*.
+    The returned plan has the states found before and after.  The second to last result is that
+    of the action, the last one a probe.  Raises AgentError when the action fails or cannot be
+    called, or when a stop left some of *traces*.
     """
-    probe = perform(resource, resource.monitor_action, run=run)
+    probe = perform(resource, resource.monitor_action)
     plan = plan_action(resource, action, probe)
     if check:
         return Applied(plan, (probe,))
-    result = perform(resource, action, interval=interval, check_level=check_level, run=run)
+    result = perform(resource, action, interval=interval, check_level=check_level)
     result.require_success(resource.instance)
     if action == "stop" and traces is not None:
         require_no_remains(resource, traces)
-    last = perform(resource, resource.monitor_action, run=run)
+    last = perform(resource, resource.monitor_action)
     after = state_of(last)
     plan = replace(plan, after=after, changes=has_changed(action, plan.before, after))
     return Applied(plan, (probe, result, last))

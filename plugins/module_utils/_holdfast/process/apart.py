@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Do work of our own in a child process, so that what hangs in it does not hold us.
+"""Work in a child process, so that work that hangs does not block the caller.
 
-A read of a storage that does not answer (a hard NFS mount, multipath that queues) never
-returns, and who is in it cannot be killed.  Nothing but another process helps.  It is forked:
-a program that starts anew (``run.py``) would take as long as the work does.
+A read of a storage that does not answer (a hard NFS mount, multipath that queues) never returns,
+and its process cannot be killed.  The child is forked: a new program (``run.py``) would take as
+long to start as the work does.
 
-The child is killed at the deadline with all that came of it, and waited for in bounds.  While
-one lives that cannot be killed, no second one is started, not by another process either: the
-child keeps a lock on a file, which ends with it at the latest.
+At the deadline the child and all its descendants are killed.  While a child lives that cannot be
+killed, no second one is started, not by another process either: it keeps a lock on a file, which
+ends with it at the latest.
 """
 
 from __future__ import annotations
@@ -31,38 +31,32 @@ _POLL = 0.02
 _COLLECT_POLL = 0.001
 _CHUNK = 1 << 16
 
-
 _left: list[int] = []
-"""Children that could not be killed; who ends at last is collected by the next work."""
+"""Children that could not be killed; the next work collects those that have ended."""
 
 
 class TimeUpError(Exception):
-    """The work did not end in time; with ``earlier`` not even begun, as other work still hangs."""
+    """The work did not end in time; with ``earlier`` it did not begin, as other work hangs."""
 
     def __init__(self, earlier: bool) -> None:
-        """Say whether what hangs is work from *earlier*."""
+        """Make the error; *earlier* is whether it is other work that hangs."""
         self.earlier = earlier
         super().__init__("work from earlier hangs" if earlier else "it was not done in time")
 
 
-def run_apart(
-    work: Callable[[], Any],
-    deadline: float,
-    lock: Path,
-    clock: Callable[[], float] = time.monotonic,
-) -> Any:
-    """Return what *work* returns, which has to be plain data (JSON), within *deadline* seconds.
+def run_apart(work: Callable[[], Any], deadline: float, lock: Path) -> Any:
+    """Return the result of *work*, plain data (JSON), within *deadline* seconds.
 
-    Work with the same file *lock* is done one after the other; it is made if it is missing, and
-    where it cannot be made there is no such order.  What cannot be killed at the deadline is
-    left alone after ``GRACE`` seconds more.
+    Work with the same file *lock* is done one after the other; the file is created if it is
+    missing, and where it cannot be created there is no such order.  A child that cannot be
+    killed is left alone ``GRACE`` seconds after the deadline.
 
-    For processes with a single thread.  Raises TimeUpError when it is not done in time, and
-    HoldfastError with the text of the one that *work* raised.
+    For processes with a single thread.  Raises TimeUpError when the work is not done in time,
+    and HoldfastError with the text of the one that *work* raised.
     """
-    _collect_left()
-    until = clock() + deadline
-    alone = _take(lock, until, clock)
+    _left[:] = [child for child in _left if not _is_collected(child)]
+    until = time.monotonic() + deadline
+    alone = _take(lock, until)
     try:
         reading, writing = os.pipe()
         try:
@@ -72,27 +66,27 @@ def run_apart(
             os.close(writing)
             raise HoldfastError(f"No process can be started: {error.strerror}.") from error
         if child == 0:
-            # Or it would wait for ever to write to itself, once we are gone.
+            # With it, the child would wait for ever to write to itself after our end.
             os.close(reading)
             _be_the_child(work, writing, alone)
     finally:
-        # From now on it is the child's alone, and ends with it.
+        # From now on only the child has it.
         if alone is not None:
             os.close(alone)
     os.close(writing)
     answer = None
     try:
-        answer = _read(reading, until, clock)
+        answer = _read(reading, until)
     finally:
         os.close(reading)
-        _end(child, bool(answer), clock)
+        _end(child, bool(answer))
     if answer is None:
         raise TimeUpError(earlier=False)
     return _result(answer)
 
 
-def _take(lock: Path, until: float, clock: Callable[[], float]) -> int | None:
-    """Return the open file *lock* once nobody else has it; None where it cannot be had at all."""
+def _take(lock: Path, until: float) -> int | None:
+    """Return the open and locked file *lock*; None where it cannot be opened or locked."""
     try:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError:
@@ -102,7 +96,7 @@ def _take(lock: Path, until: float, clock: Callable[[], float]) -> int | None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return descriptor
         except BlockingIOError:
-            if clock() >= until:
+            if time.monotonic() >= until:
                 os.close(descriptor)
                 raise TimeUpError(earlier=True) from None
         except OSError:
@@ -112,10 +106,10 @@ def _take(lock: Path, until: float, clock: Callable[[], float]) -> int | None:
 
 
 def _be_the_child(work: Callable[[], Any], writing: int, alone: int | None) -> NoReturn:
-    """Do *work*, write its answer to *writing*, and end; the lock *alone* is for the work only."""
+    """Do *work*, release the lock *alone*, write the answer to *writing*, and end."""
     try:
         os.setsid()
-        # Whoever reads what we print must not wait for a child that never ends.
+        # The reader of our output must not wait for a child that never ends.
         nothing = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             if stream not in (writing, alone):
@@ -126,7 +120,7 @@ def _be_the_child(work: Callable[[], Any], writing: int, alone: int | None) -> N
         with open(writing, "wb") as file:
             file.write(answer)
     finally:
-        # Nothing of the parent's is flushed or closed a second time.
+        # The parent's files must not be flushed or closed a second time.
         os._exit(0)
 
 
@@ -152,10 +146,10 @@ def _result(answer: bytes) -> Any:
     return found["result"]
 
 
-def _read(reading: int, until: float, clock: Callable[[], float]) -> bytes | None:
-    """Return all that the child writes until it closes its end; None if *until* comes before."""
+def _read(reading: int, until: float) -> bytes | None:
+    """Return all that the child writes until it closes its end; None if it has not by *until*."""
     parts: list[bytes] = []
-    while select.select([reading], [], [], max(0.0, until - clock()))[0]:
+    while select.select([reading], [], [], max(0.0, until - time.monotonic()))[0]:
         data = os.read(reading, _CHUNK)
         if not data:
             return b"".join(parts)
@@ -163,32 +157,28 @@ def _read(reading: int, until: float, clock: Callable[[], float]) -> bytes | Non
     return None
 
 
-def _end(child: int, answered: bool, clock: Callable[[], float]) -> None:
-    """Collect a child that *answered*; kill any other, with all that came of it, as far as it is.
+def _end(child: int, answered: bool) -> None:
+    """Collect a child that *answered*; kill any other with its descendants.
 
-    It does not take longer than ``GRACE`` seconds, whatever becomes of the child.
+    It takes at most ``GRACE`` seconds.
     """
-    until = clock() + GRACE
+    until = time.monotonic() + GRACE
     if not answered:
-        Family(child, "").end(until, clock)
+        Family(child, "").end(until, time.monotonic)
     while not _is_collected(child):
-        if clock() >= until:
+        if time.monotonic() >= until:
             _left.append(child)
             return
         _pause(_COLLECT_POLL)
 
 
 def _is_collected(child: int) -> bool:
-    """Collect *child* if it has ended; return whether nothing of it is left to be collected."""
+    """Collect *child* if it has ended; return whether it is collected."""
     try:
         return os.waitpid(child, os.WNOHANG)[0] != 0
     except ChildProcessError:
-        # Somebody else has collected it, or nobody keeps how children end.
+        # Another thread collected it, or SIGCHLD is ignored.
         return True
-
-
-def _collect_left() -> None:
-    _left[:] = [child for child in _left if not _is_collected(child)]
 
 
 def _pause(seconds: float) -> None:

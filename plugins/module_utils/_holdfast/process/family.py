@@ -1,18 +1,16 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All that came of one call of a program, wherever it went, and the end of it.
+"""Find and kill all processes that descend from one call of a program.
 
-A process leaves its group with setsid, and its ancestors when one between them ends.
-It is found all the same, without any privilege: by its parent, group or session as
-seen now or earlier, and by a mark that every process of the call inherits in its
-environment.  Only one that did all three, left its session, lost its parent between
-two looks and gave up its environment, is not found.  A process number alone says little, as numbers
-are used again; together with the start time it names one process while the machine runs.
+A process leaves its group with setsid, and its ancestors when one between them ends.  It is found
+all the same, without any privilege: by its parent, group or session now or earlier, and by a mark
+that every process of the call inherits in its environment.  Only one that left its session, lost
+its parent between two looks and cleared its environment is not found.  Process numbers are used
+again; a number and a start time together identify one process while the machine runs.
 
-The kernel's own means are no better for agents.  A child subreaper
-(PR_SET_CHILD_SUBREAPER) gets processes that it does not know: daemons that end
-become zombies that an agent takes for alive.  A control group needs privileges, and
-would hold the services as well that are to outlive the call.
+The kernel's own means are no better for agents.  A child subreaper (PR_SET_CHILD_SUBREAPER) gets
+processes that it does not know: daemons that end become zombies that an agent takes for alive.
+A control group needs privileges, and would include the services that have to outlive the call.
 """
 
 from __future__ import annotations
@@ -37,12 +35,12 @@ class ProcessEntry:
 
     @property
     def alive(self) -> bool:
-        """A zombie has ended; it only waits for its parent to ask."""
+        """Whether it runs: a zombie has ended and waits to be collected."""
         return self.state not in "ZX"
 
 
 def process_entry(pid: int) -> ProcessEntry | None:
-    """Return what /proc says of *pid*, or None when there is no such process."""
+    """Return the entry of *pid* in /proc, or None when there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
             text = file.read()
@@ -63,24 +61,24 @@ def process_entry(pid: int) -> ProcessEntry | None:
 
 
 def is_alive(pid: int, start: int) -> bool:
-    """Say whether the process *pid* that started at *start* still runs."""
+    """Return whether the process *pid* that started at *start* still runs."""
     entry = process_entry(pid)
     return entry is not None and entry.start == start and entry.alive
 
 
 def carries(pid: int, variable: bytes) -> bool:
-    """Say whether *pid* was started with *variable* (``NAME=value``) in its environment."""
+    """Return whether *pid* was started with *variable* (``NAME=value``) in its environment."""
     return variable in _environment(pid)
 
 
 def carried(pid: int, name: str) -> bytes:
-    """Return the value that *name* had in the environment with which *pid* was started, or b""."""
+    """Return the value of *name* in the environment with which *pid* was started, or b""."""
     begin = f"{name}=".encode()
     return next((item[len(begin) :] for item in _environment(pid) if item.startswith(begin)), b"")
 
 
 def _environment(pid: int) -> list[bytes]:
-    """Return what *pid* was started with; what may not be read, as another user's, is empty."""
+    """Return the variables that *pid* was started with; none if they may not be read."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
             return file.read().split(b"\0")
@@ -106,11 +104,11 @@ def process_table() -> dict[int, ProcessEntry]:
 def descendants(
     table: Mapping[int, ProcessEntry], root: int, known: Mapping[int, ProcessEntry]
 ) -> dict[int, ProcessEntry]:
-    """Return *root* and all that came from it, as far as *table* and *known* tell.
+    """Return *root* and all its descendants by *table* and *known*.
 
-    A process belongs when its parent, group or session does.  *known* holds those
-    found earlier: an orphan has another parent by now, but still the same start time.
-    The number of a dead leader is not given out again while its group or session lives.
+    A process belongs when its parent, group or session does.  *known* has those found earlier:
+    an orphan has another parent by now, but still the same start time.  The kernel does not use
+    the number of a dead leader again while its group or session lives.
     """
     found = {
         pid: table[pid]
@@ -134,43 +132,43 @@ def descendants(
 
 
 MARK = "HOLDFAST_RUN"
-"""Environment variable whose value is another one for each call."""
+"""Environment variable with a value of its own for each call."""
 
 _EMPTY_LOOKS = 2
-"""A walk through /proc can miss what is born during it; two in a row hardly can."""
+"""One walk through /proc can miss a process that starts meanwhile; two in a row hardly can."""
 
 _PAUSE = 0.01
 
 
 class Family:
-    """The child of one call, not collected yet, and all that came of it."""
+    """The child of one call, not collected yet, and all its descendants."""
 
     def __init__(self, child: int, mark: str, start: int | None = None) -> None:
-        """Describe the call whose process is *child* and in whose environment MARK is *mark*.
+        """Describe the call with the process *child* and the value *mark* of MARK.
 
-        Without *start* it is a child of this process, else one of somebody else that started then
-        (in clock ticks since the boot): what has its number later did not come of the call.
+        Without *start* it is a child of this process; else another process's child that started
+        then, in clock ticks since the boot.
         """
         self._child, self._start = child, start
         self._variable = f"{MARK}={mark}".encode()
         self._known: dict[int, ProcessEntry] = {}
 
     def look(self) -> None:
-        """Remember who descends from the child now."""
+        """Remember the present descendants."""
         self._remember(process_table())
 
     def end(self, until: float, clock: Callable[[], float]) -> None:
-        """Kill the child and all that came of it, until none is seen or *clock* says *until*.
+        """Kill the child and all its descendants until none is left or *clock* reaches *until*.
 
-        One that is ours must not have been collected: as long as it is not, neither its number
-        nor its group's can belong to anybody else.
+        A child of ours must not have been collected: until then its number and its group's
+        cannot belong to another process.
         """
         empty_looks = 0
         while empty_looks < _EMPTY_LOOKS:
-            # Looked up before the kill: an orphan no longer tells its parent.
+            # Looked up before the kill: an orphan has lost its parent.
             self._look_closely()
             alive = [pid for pid, entry in self._known.items() if is_alive(pid, entry.start)]
-            # The group needs no look, which may see nothing when we are out of descriptors.
+            # The group needs no look, which fails when we are out of descriptors.
             if self._start is None:
                 _send_kill(os.killpg, self._child)
             for pid in alive:
@@ -183,12 +181,12 @@ class Family:
                 time.sleep(_PAUSE)
 
     def _look_closely(self) -> None:
-        """Remember the descendants and those that only the mark betrays."""
+        """Remember the descendants and the processes with the mark."""
         table = process_table()
         self._remember(table)
         child = self._known.get(self._child)
         for pid, entry in table.items():
-            # What is older than the child cannot have come of it.
+            # A process that is older than the child cannot descend from it.
             if pid in self._known or child is None or entry.start < child.start:
                 continue
             if carries(pid, self._variable):
@@ -204,7 +202,7 @@ class Family:
 
 
 def _send_kill(kill: Callable[[int, int], None], number: int) -> None:
-    """Send SIGKILL by *kill* (os.kill or os.killpg); who is gone or not ours is left."""
+    """Send SIGKILL by *kill* (os.kill or os.killpg), unless the process is gone or not ours."""
     try:
         kill(number, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):

@@ -1,13 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run a program under our own deadline and keep what it said.
+"""Run a program with a deadline and keep its output.
 
-Agents hang, ignore signals, flood their output, and leave services behind that
-hold their pipes open.  ``run`` survives all of it: the child has a session of its
-own, everything that came of it is killed at the deadline wherever it went
-(``family.py``), and the output is drained when the child exits instead of
-waited for to its end.  A service that a call left behind when it ended by itself is
-never touched; as its caller's pipes are closed then, it must write elsewhere.
+Agents hang, ignore signals, flood their output, and leave services behind that hold their pipes
+open.  So the child has a session of its own, all its descendants are killed at the deadline
+(``family.py``), and the output is drained when the child exits instead of read to its end.  A
+service that a program left behind when it ended by itself is never touched; as the pipes are
+closed then, it must write elsewhere.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ KEEP = 1 << 20
 """At most this many bytes of each stream are kept."""
 
 GRACE = 2.0
-"""Seconds that a killed child gets to be gone; one in an uninterruptible wait never is."""
+"""Seconds to wait for a killed child; one in an uninterruptible wait never ends."""
 
 EXIT_REASON = "ocf-exit-reason:"
-"""What a resource agent writes before the reason of its failure (OCF 1.1, Exit reason)."""
+"""The prefix of a resource agent's reason for a failure (OCF 1.1, Exit reason)."""
 
 _CHUNK = 1 << 16
 _DRAIN = 1 << 20
-"""What an ended child can have left in a pipe: /proc/sys/fs/pipe-max-size is 1 MiB."""
+"""The most that an ended child can have left in a pipe: /proc/sys/fs/pipe-max-size is 1 MiB."""
 
 _DESCRIPTORS = 9
 """At most this many are open while a program is started: four pipes and /dev/null."""
@@ -47,11 +46,10 @@ _POLL_WITHOUT_PIDFD = 0.01
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a program ended.
+    """How a program ended; ``duration`` is in seconds.
 
-    ``exit_status`` is None when it did not end by itself: then ``signal`` says what
-    killed it, or both are None when its end could not be learned (it would not die,
-    or somebody else collected its status).  ``duration`` is in seconds.
+    ``exit_status`` is None when it did not end by itself: then ``signal`` is what killed it, or
+    both are None when its end is unknown (it did not die, or its status was collected elsewhere).
     """
 
     argv: tuple[str, ...]
@@ -64,10 +62,7 @@ class Outcome:
 
     @property
     def exit_reason(self) -> str:
-        """The last exit reason that a resource agent gave; "" when it gave none.
-
-        Earlier ones are of steps on the way (pacemaker takes the last too).
-        """
+        """The last exit reason of a resource agent, as in pacemaker; "" if there is none."""
         lines = [line for line in self.stderr.splitlines() if EXIT_REASON in line]
         return lines[-1].split(EXIT_REASON, 1)[1].strip() if lines else ""
 
@@ -78,27 +73,23 @@ def run(
     deadline: float,
     stdin: bytes = b"",
     environment: Mapping[str, str] | None = None,
-    directory: str | None = None,
     keep: int = KEEP,
     clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
     """Run *argv* for at most *deadline* seconds from now and return its Outcome.
 
-    *stdin* is written to the program and closed; without it the program reads an
-    empty file.  *environment* is all that the program gets, but for the variable that
-    marks its processes; None means ours.
-    Of each stream the first and last half of *keep* bytes are kept, with a line
-    between that says how much was dropped.
+    *stdin* is written to the program and closed; without it the program reads an empty file.
+    *environment* is all that the program gets, besides the variable that marks its processes;
+    None means ours.  Of each stream the first and last half of *keep* bytes are kept, with a
+    line between that has the number of dropped bytes.
 
-    Past the deadline the process group is killed without a SIGTERM before
-    (pacemaker, services_linux.c, does the same), and so is all that left the group.
-    The same is done to what is left of a program that a signal killed, which is half
-    done, and when the caller is interrupted.  What cannot die does not hold the caller
-    for more than ``GRACE`` seconds.
+    At the deadline the program and all its descendants are killed without a SIGTERM before
+    (pacemaker, services_linux.c, does the same), and so are the descendants of a program that a
+    signal killed, and all of it when the caller is interrupted.  A process that does not die
+    delays the return by at most ``GRACE`` seconds.
 
-    It may be called from several threads at once.
-
-    Raises AgentError when the program is missing or cannot be executed.
+    It may be called from several threads at once.  Raises AgentError when the program is missing
+    or cannot be executed.
     """
     if not 0 < deadline < float("inf"):
         raise AgentError(
@@ -110,7 +101,7 @@ def run(
     try:
         with selectors.DefaultSelector() as selector:
             _require_descriptors(selector.fileno())
-            child = _start(argv, bool(stdin), variables, directory)
+            child = _start(argv, bool(stdin), variables)
             watch = _Watch(child, mark, selector, stdin, keep)
             try:
                 code, timed_out = watch.follow(started + deadline, clock)
@@ -120,7 +111,7 @@ def run(
             finally:
                 watch.close()
     except OSError as error:
-        raise AgentError(_why_not(argv, directory, error)) from None
+        raise AgentError(_why_not(argv, error)) from None
     exit_status, signal_number = _ended(code)
     return Outcome(
         argv=tuple(argv),
@@ -140,8 +131,7 @@ def _program(argv: Sequence[str]) -> str:
 def _require_descriptors(descriptor: int) -> None:
     """Raise OSError when there are too few to start a program; *descriptor* is any open one.
 
-    Popen would raise it too, but before Python 3.11.4 it loses the pipes that it has by
-    then, so that a lack that passes would grow into one that stays.
+    Popen would raise it too, but before Python 3.11.4 it leaks the pipes that it has by then.
     """
     copies: list[int] = []
     try:
@@ -153,10 +143,7 @@ def _require_descriptors(descriptor: int) -> None:
 
 
 def _start(
-    argv: Sequence[str],
-    with_stdin: bool,
-    environment: Mapping[str, str],
-    directory: str | None,
+    argv: Sequence[str], with_stdin: bool, environment: Mapping[str, str]
 ) -> subprocess.Popen[bytes]:
     """Start the child in a session of its own, without code of ours between fork and exec."""
     try:
@@ -167,7 +154,6 @@ def _start(
             stderr=subprocess.PIPE,
             bufsize=0,
             env=environment,
-            cwd=directory,
             start_new_session=True,
         )
     except (ValueError, IndexError) as error:
@@ -179,10 +165,10 @@ def _start(
 
 
 def _make_ordinary(pid: int) -> None:
-    """Let a child be no more precious than other programs when memory runs out.
+    """Reset the OOM score of a child.
 
-    A daemon is spared by the kernel (OOMScoreAdjust= in its unit), and what it starts would
-    inherit that: then a service that takes all memory would be the last one to be ended.
+    A daemon's unit sets OOMScoreAdjust=, and its children inherit that: then a service that
+    takes all memory would be the last one to be killed.
     """
     try:
         if int(Path("/proc/self/oom_score_adj").read_text()) != 0:
@@ -193,17 +179,15 @@ def _make_ordinary(pid: int) -> None:
 
 
 def _ended(code: int | None) -> tuple[int | None, int | None]:
-    """Return the exit status and the signal of a child that ended with *code*; None for neither."""
+    """Return the exit status and the signal of a child that ended with *code*, None if unknown."""
     if code is None:
         return None, None
     return (code, None) if code >= 0 else (None, -code)
 
 
-def _why_not(argv: Sequence[str], directory: str | None, error: OSError) -> str:
-    """Return one sentence on why the program *argv* could not be run."""
+def _why_not(argv: Sequence[str], error: OSError) -> str:
+    """Return as a sentence why the program *argv* could not be run."""
     program = _program(argv)
-    if directory is not None and error.filename == directory:
-        return f"the working directory {directory} of {program} cannot be used: {error.strerror}."
     if isinstance(error, FileNotFoundError):
         interpreter = _interpreter(program)
         if interpreter:
@@ -226,7 +210,7 @@ def _why_not(argv: Sequence[str], directory: str | None, error: OSError) -> str:
 
 
 def _interpreter(program: str) -> str:
-    """Return the interpreter that the first line of the script *program* names, or nothing."""
+    """Return the interpreter in the first line of the script *program*, or ""."""
     try:
         with open(program, "rb") as file:  # noqa: PTH123
             first_line = file.read(256).split(b"\n", 1)[0]
@@ -237,7 +221,7 @@ def _interpreter(program: str) -> str:
 
 
 class _Kept:
-    """The beginning and the end of a stream, however long it is."""
+    """The beginning and the end of a stream of any length."""
 
     def __init__(self, limit: int) -> None:
         self._head_limit = limit - limit // 2
@@ -268,7 +252,7 @@ class _Kept:
 
 
 class _Watch:
-    """One running child: its pipes, its end, and all that came of it."""
+    """One running child: its pipes, its end, and its descendants."""
 
     def __init__(
         self,
@@ -287,7 +271,7 @@ class _Watch:
         self._pidfd: int | None = None
 
     def follow(self, until: float, clock: Callable[[], float]) -> tuple[int | None, bool]:
-        """Serve the child until it ends or time is up; return its code and "timed out"."""
+        """Serve the child until its end or *until*; return its code and whether it timed out."""
         self._register()
         next_scan = clock() + _FIRST_SCAN
         while True:
@@ -306,7 +290,7 @@ class _Watch:
             return self._collect(), ended is None
 
     def end(self, clock: Callable[[], float]) -> None:
-        """Kill the child and all that came of it, within ``GRACE`` seconds."""
+        """Kill the child and all its descendants, within ``GRACE`` seconds."""
         until = clock() + GRACE
         self._family.end(until, clock)
         while self._ended() is None and clock() < until:
@@ -355,14 +339,14 @@ class _Watch:
         except BlockingIOError:
             return
         except OSError:
-            # The child closed its standard input: it does not want the rest.
+            # The child closed its standard input.
             self._unsent = self._unsent[:0]
         if not self._unsent:
             self._selector.unregister(stdin)
             stdin.close()
 
     def _drain(self) -> None:
-        """Take what the ended child left in its pipes, without waiting for their other holders."""
+        """Read what the ended child left in its pipes, without waiting for other writers."""
         for key in list(self._selector.get_map().values()):
             taken = 0
             while isinstance(key.data, _Kept) and taken < _DRAIN:
@@ -372,22 +356,19 @@ class _Watch:
                 taken += length
 
     def _ended(self) -> int | None:
-        """Return how the child ended (one of os.CLD_...), or None if it has not.
-
-        It is left to be collected, so that its number stays its own.
-        """
+        """Return how the child ended (one of os.CLD_...), or None if it has not; not collected."""
         try:
             found = os.waitid(os.P_PID, self._child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
-            # Somebody else collected it: its number may be another's, so nobody is killed.
+            # Another thread collected it: its number may be another process's, so none is killed.
             return os.CLD_EXITED
         return None if found is None else found.si_code
 
     def _collect(self) -> int | None:
-        """Return the ended child's code (negative: the signal), None when it cannot be learned.
+        """Return the ended child's code (negative: the signal), None when it is unknown.
 
-        This does not use Popen.poll, which takes a status that somebody else collected
-        (or that an ignored SIGCHLD threw away) for success.
+        Popen.poll would take a status that was collected elsewhere, or lost by an ignored
+        SIGCHLD, for success.
         """
         try:
             pid, status = os.waitpid(self._child.pid, os.WNOHANG)
@@ -400,7 +381,7 @@ class _Watch:
         return code
 
     def close(self) -> None:
-        """Let go of the pipes: who still writes to one learns that nobody reads."""
+        """Collect the child and close all pipes."""
         if self._child.returncode is None:
             self._collect()
         if self._pidfd is not None:
@@ -411,7 +392,7 @@ class _Watch:
 
 
 def _open_pidfd(pid: int) -> int | None:
-    """Return a descriptor that is readable once *pid* has ended, where the kernel has that."""
+    """Return a descriptor that is readable once *pid* has ended; None where there are none."""
     opener = getattr(os, "pidfd_open", None)
     if opener is None:
         return None

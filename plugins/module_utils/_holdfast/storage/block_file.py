@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reading and writing files on shared storage past the page cache, and nothing less than asked.
+"""Reading and writing files on shared storage without the page cache, whole or not at all.
 
-A node must see what another node wrote, not what its own kernel remembers, so
-all access is direct (``O_DIRECT``) and every write is on the device when it
-returns (``O_DSYNC``).  Direct I/O wants aligned memory, offsets and lengths: an
-anonymous ``mmap`` gives the first, callers keep to the rest.  A short read is
-never handed on: missing bytes that pass for blank ones would hide a node.
+A node must see what another node wrote, not its own kernel's cache, so all access is direct
+(``O_DIRECT``) and every write is on the device when it returns (``O_DSYNC``).  Direct I/O needs
+aligned memory, offsets and lengths: an anonymous ``mmap`` gives the first, callers keep to the
+rest.  A short read is an error: missing bytes taken for blank ones would hide a node.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Opened = TypeVar("Opened", bound="Closing")
 
 
 class Closing(ABC):
-    """A file, or what works on one."""
+    """A file, or an object with one, for a ``with`` statement."""
 
     @abstractmethod
     def close(self) -> None:
@@ -58,13 +57,12 @@ MAX_FRUITLESS_TRIES = 8
 
 
 class BlockFile(Closing):
-    """One open file or block device on shared storage; use it in a ``with`` statement.
+    """One open file or block device on shared storage; not for several threads.
 
-    It is not for several threads.  ``path`` is what was opened; ``writable`` whether writes
-    are allowed; ``alignment`` what offsets and lengths must be multiples of; ``direct`` is
-    False where the file system refuses ``O_DIRECT`` (some tmpfs and FUSE): then it
-    is plain synchronous I/O, good enough only on a single machine.  ``failed``
-    becomes True at the first I/O error: whoever keeps the file open opens it anew.
+    Offsets and lengths must be multiples of ``alignment``.  ``direct`` is False where the file
+    system refuses ``O_DIRECT`` (some tmpfs and FUSE): then it is plain synchronous I/O, enough
+    for a single machine only.  ``failed`` becomes True at the first I/O error: who keeps the
+    file open must open it again.
     """
 
     def __init__(
@@ -83,16 +81,16 @@ class BlockFile(Closing):
     def open(cls, path: str, writable: bool = False, alignment: int = PAGE) -> BlockFile:
         """Open the regular file or block device at *path*.
 
-        *alignment* is 4096, or 512 for files of sanlock's format, where a sector
-        has to be written without touching its neighbours.  Raises ``StorageError``
-        when the path is missing, not allowed, or neither a file nor a block device.
+        *alignment* is 4096, or 512 for files of sanlock's format, where a sector has to be
+        written without its neighbours.  Raises ``StorageError`` when the path is missing, not
+        allowed, or neither a file nor a block device.
         """
         if alignment not in (SECTOR, PAGE):
             raise StorageError(
                 f"{path}: an alignment of {alignment} is not possible; expected {SECTOR} or {PAGE}."
             )
         flags = (os.O_RDWR if writable else os.O_RDONLY) | os.O_DSYNC | os.O_CLOEXEC
-        # A named pipe in place of the file must not block the caller for ever.
+        # A named pipe in place of the file must not block the caller.
         flags |= os.O_NONBLOCK
         descriptor, direct = _open_direct(path, flags)
         try:
@@ -107,7 +105,7 @@ class BlockFile(Closing):
 
     @property
     def size(self) -> int:
-        """The present size in bytes, of a file or a block device."""
+        """The size in bytes, of a file or a block device."""
         try:
             return os.lseek(self._open_descriptor(), 0, os.SEEK_END)
         except OSError as error:
@@ -116,9 +114,9 @@ class BlockFile(Closing):
     def check_smallest_write(self, length: int) -> None:
         """Raise ``StorageError`` unless *length* bytes can be written without their neighbours.
 
-        Direct I/O moves whole sectors of the device only, and to read a sector, change a
-        part and write it back would undo what another node wrote meanwhile.  Whether the
-        sectors are small enough shows in a direct read of that length.
+        Direct I/O moves whole sectors only, and to read a sector, change a part and write it
+        back would undo another node's write.  A direct read of that length shows whether the
+        sectors are small enough.
         """
         if not self.direct or length >= PAGE:
             return
@@ -136,7 +134,7 @@ class BlockFile(Closing):
 
     @property
     def replaced(self) -> bool:
-        """Whether the open file was deleted, so that its path now means another one or none."""
+        """Whether the open file was deleted, so that its path means another file or none."""
         try:
             status = os.fstat(self._open_descriptor())
         except OSError as error:
@@ -146,19 +144,18 @@ class BlockFile(Closing):
     def read(self, offset: int, length: int) -> bytes:
         """Return exactly *length* bytes from *offset*.
 
-        Raises ``StorageError`` for a wrong alignment, an I/O error, and when the
-        file ends before *offset* + *length*.
+        Raises ``StorageError`` for a wrong alignment, an I/O error, and a file that ends earlier.
         """
         self._check_alignment(offset, length)
         buffer = self._memory
         if buffer is None or len(buffer) != length:
-            # Kept, as most reads of a file are of one length, and new memory takes as long as one.
+            # Kept, as most reads of a file have one length and new memory takes as long as a read.
             buffer = self._memory = mmap.mmap(-1, length)
         self.read_into(offset, buffer)
         return buffer[:]
 
     def read_into(self, offset: int, buffer: mmap.mmap) -> None:
-        """Fill *buffer* from *offset*; as ``read``, for large reads that are repeated."""
+        """Fill *buffer* from *offset*, as ``read``; for large reads that are repeated."""
         length = len(buffer)
         self._check_alignment(offset, length)
         descriptor = self._open_descriptor()
@@ -176,9 +173,8 @@ class BlockFile(Closing):
     def write(self, offset: int, data: bytes) -> None:
         """Write *data* at *offset*; it is on the device when this returns.
 
-        Raises ``StorageError`` for a wrong alignment, a file opened for reading
-        only, an end beyond the file's size (files here never grow by accident), and
-        an I/O error; then any part of *data* may have been written.
+        Raises ``StorageError`` for a wrong alignment, a file opened for reading only, an end
+        beyond the file's size, and an I/O error; then any part of *data* may have been written.
         """
         self._check_alignment(offset, len(data))
         if not self.writable:
@@ -215,7 +211,7 @@ class BlockFile(Closing):
     def _move(self, verb: str, length: int, transfer: Callable[[int], int]) -> int:
         """Call *transfer* until *length* bytes moved or no more do; return how many did.
 
-        After a part only whole sectors count: direct I/O cannot go on from within one.
+        Of a part only whole sectors count: direct I/O cannot go on from within one.
         """
         done = 0
         fruitless = 0
@@ -241,7 +237,7 @@ class BlockFile(Closing):
             )
 
     def _open_descriptor(self) -> int:
-        """Return the descriptor, or say that the file is closed."""
+        """Return the descriptor; raises ``StorageError`` when the file is closed."""
         if self._descriptor < 0:
             raise StorageError(f"{self.path} is closed.")
         return self._descriptor
@@ -258,10 +254,10 @@ class BlockFile(Closing):
 class ReadBuffer:
     """Memory for large reads, kept from one to the next.
 
-    Giving 8 MB their pages one by one takes longer than reading 8 MB.  Huge pages are
-    there at once, but only for private memory, and that must not be under direct I/O
-    while another thread forks (open(2), NOTES on O_DIRECT).  So private memory serves a
-    process of a single thread, and shared memory any other.
+    To give 8 MB their pages one by one takes longer than to read 8 MB.  Huge pages avoid that,
+    but only for private memory, which must not be under direct I/O while another thread forks
+    (open(2), NOTES on O_DIRECT).  So a process with a single thread gets private memory, any
+    other shared memory.
     """
 
     def __init__(self) -> None:
@@ -270,7 +266,7 @@ class ReadBuffer:
         self._private = False
 
     def of(self, length: int) -> mmap.mmap:
-        """Return memory for *length* bytes; what was read into it before is gone."""
+        """Return memory for *length* bytes, the same as before where possible."""
         alone = threading.active_count() == 1
         held = self._memory
         if held is None or len(held) != length or (self._private and not alone):
@@ -285,16 +281,15 @@ def _private_memory(length: int) -> mmap.mmap:
     try:
         memory.madvise(mmap.MADV_HUGEPAGE)
     except (AttributeError, OSError):
-        # Neither Python nor the kernel has to know them: ordinary pages serve as well.
+        # Python or the kernel may not have them: ordinary pages serve as well.
         pass
     return memory
 
 
 class HeldFile:
-    """A path whose ``BlockFile`` is kept open between uses, and opened anew when it has to be.
+    """A path whose ``BlockFile`` is kept open between uses.
 
-    That is after an I/O error, when the file was deleted under it, and when it is
-    to be written for the first time.
+    It is opened again after an I/O error, when the file was deleted, and for the first write.
     """
 
     def __init__(self, path: str, alignment: int = PAGE) -> None:
@@ -318,7 +313,7 @@ class HeldFile:
             held.close()
 
     def _held(self, writable: bool) -> BlockFile:
-        """Return the file kept open if it still serves, else a newly opened one."""
+        """Return the open file if it is still usable, else a newly opened one."""
         held = self._file
         if held is not None and (held.failed or (writable and not held.writable) or held.replaced):
             self.close()
@@ -329,7 +324,7 @@ class HeldFile:
 
 
 def _open_direct(path: str, flags: int) -> tuple[int, bool]:
-    """Open *path*, without ``O_DIRECT`` where it is refused; return descriptor and directness."""
+    """Open *path*; return the descriptor and whether ``O_DIRECT`` was accepted."""
     try:
         try:
             return os.open(path, flags | os.O_DIRECT), True

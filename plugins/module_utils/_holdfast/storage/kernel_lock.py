@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Kernel locks on byte ranges of a file, which exclude other processes of this machine only.
 
-Open file description locks (``F_OFD_SETLK``, fcntl(2)): they belong to one open
-file, so closing some other descriptor of the same file does not drop them, as it
-would with POSIX locks.  They end when that file is closed, at the latest when the
-process dies; descriptors are close-on-exec, so no child inherits one by exec.
+Open file description locks (``F_OFD_SETLK``, fcntl(2)) belong to one open file: unlike POSIX
+locks they survive the close of another descriptor of the same file.  They end when that file is
+closed, at the latest when the process dies; no child inherits one by exec.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ _FLOCK = struct.Struct("@hhqqi0q")
 """struct flock of fcntl(2): type, whence, start, length, pid (0 for these locks), padding."""
 
 REPLACED_TRIES = 3
-"""How often a file that was replaced between opening and locking is opened anew."""
+"""How often a file that was replaced between open and lock is opened again."""
 
 
 class KernelLock:
-    """An exclusive lock on *length* bytes at *start* of the file at *path*, while it is held."""
+    """An exclusive lock on *length* bytes at *start* of the file at *path*."""
 
     def __init__(self, path: str, start: int, length: int) -> None:
         """Describe the lock; nothing is opened yet."""
@@ -37,14 +36,13 @@ class KernelLock:
 
     @property
     def held(self) -> bool:
-        """Whether this object took the lock and did not release it."""
+        """Whether this object holds the lock."""
         return self._descriptor >= 0
 
     def take(self) -> bool:
-        """Take the lock; False when somebody else has it.  Never waits.
+        """Take the lock without waiting; return False when another process has it.
 
-        Taking a lock that is held already is True.  Raises ``StorageError`` when the
-        file cannot be opened for writing.
+        Raises ``StorageError`` when the file cannot be opened for writing.
         """
         if self.held:
             return True
@@ -65,9 +63,9 @@ class KernelLock:
         raise StorageError(f"{self.path} is being replaced again and again; try later.")
 
     def still_ours(self) -> bool:
-        """Whether the lock is held, and on the file that is at the path now.
+        """Return whether the lock is held, and on the file that is at the path now.
 
-        False after the file was deleted or replaced: then others lock another file.
+        After the file was deleted or replaced, other processes lock another file.
         """
         if not self.held:
             return False
@@ -92,10 +90,9 @@ class KernelLock:
 
 
 def locked_ranges(path: str, start: int, length: int) -> list[tuple[int, int]]:
-    """Return the (start, length) of each lock that somebody has within a range of *path*.
+    """Return the (start, length) of each lock within a range of *path*, the caller's included.
 
-    Locks held by the caller count like all others.  A lock may begin before the
-    range or reach beyond it.  One of length 0 reaches to the end of the file.
+    A lock may begin before the range or end after it.  Length 0 means to the end of the file.
     """
     found: list[tuple[int, int]] = []
     pending = [(start, start + length)]
@@ -107,7 +104,7 @@ def locked_ranges(path: str, start: int, length: int) -> list[tuple[int, int]]:
             if lock is None:
                 continue
             found.append(lock)
-            # The kernel names any one lock of the range: look before it and behind it.
+            # The kernel returns any one lock of the range: look before it and behind it.
             lock_end = lock[0] + lock[1] if lock[1] else end
             pending += [
                 (low, high) for low, high in ((begin, lock[0]), (lock_end, end)) if low < high
@@ -144,7 +141,7 @@ def _open(path: str, access: int) -> int:
 
 
 def _set(descriptor: int, kind: int, start: int, length: int) -> bool:
-    """Set or clear a lock; False when somebody else has it."""
+    """Set or clear a lock; return False when another process has it."""
     request = _FLOCK.pack(kind, os.SEEK_SET, start, length, 0)
     try:
         fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, request)
@@ -156,7 +153,7 @@ def _set(descriptor: int, kind: int, start: int, length: int) -> bool:
 
 
 def _is_at(descriptor: int, path: str) -> bool:
-    """Whether the open file is the one that *path* means now."""
+    """Return whether the open file is the one at *path* now."""
     ours = os.fstat(descriptor)
     try:
         named = os.stat(path)  # noqa: PTH116

@@ -1,13 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""NAME.state, our own records: each node's own words, written so that a tear loses nothing.
+"""NAME.state: the records of all nodes, written so that a torn write loses nothing.
 
-For each host id there is one slot of each kind, and only that node writes it.  A
-slot has two copies; a write goes to the copy that is not the newest whole one, so
-a write that is torn, or never finishes, leaves the other standing.  Records carry
-a sequence number (which copy is newer), an epoch (a writer that was replaced is
-refused) and checksums.  All offsets follow from the header of the file; the file
-is sparse, a slot takes space once it is used.
+For each host id there is one slot of each kind, and only that node writes it.  A slot has two
+copies; a write goes to the copy that is not the newest whole one, so a write that is torn, or
+never finishes, leaves the other intact.  Records have a sequence number (which copy is newer),
+an epoch (a writer that was replaced is refused) and checksums.  All offsets follow from the
+header of the file; the file is sparse, a slot takes space once it is used.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..errors import FormatError, InputError, LeaseError, StorageError
-from ..names import MAX_HOST_ID, cluster_name
+from ..names import MAX_HOST_ID, cluster_name, whole_number
 from .block_file import PAGE, Closing, HeldFile
 from .whole_file import create
 
@@ -38,11 +37,11 @@ MAX_COPY_BYTES = 64 << 20
 MAX_U64 = (1 << 64) - 1
 
 READ_TRIES = 3
-"""How often a slot with a copy that is not whole is read again: its node may be writing it."""
+"""How often a slot with a copy that is not whole is read: its node may be writing it."""
 
 
 class Kind(enum.IntEnum):
-    """Whose words a record has; the numbers are part of the format."""
+    """The writer of a record; the numbers are part of the format."""
 
     LRM = 1
     CRM = 2
@@ -62,10 +61,10 @@ That is room for some 7,000 services; the arithmetic is in docs/records.md.
 
 @dataclass(frozen=True)
 class Geometry:
-    """Where everything is: a pure function of what the file's header says.
+    """Where everything is, by the file's header.
 
-    The slots of one host id lie together, so that a file for more hosts has the
-    slots of the first ones where they were.
+    The slots of one host id are together, so that a file for more hosts has the slots of the
+    first ones at the same offsets.
     """
 
     cluster: str
@@ -95,7 +94,7 @@ class Geometry:
 
 @dataclass(frozen=True)
 class Record:
-    """One whole record: whose it is, which one it is, and what it says."""
+    """One whole record."""
 
     kind: Kind
     host_id: int
@@ -106,7 +105,7 @@ class Record:
 
 @dataclass(frozen=True)
 class CopyHeader:
-    """The header of one copy, its checksum already compared."""
+    """The header of one copy with a right checksum."""
 
     sequence: int
     epoch: int
@@ -116,9 +115,9 @@ class CopyHeader:
 
 @dataclass(frozen=True)
 class _Copy:
-    """What one copy of a slot is: blank, or damaged as ``problem`` says, or with a header.
+    """One copy of a slot: blank, damaged (``problem``), or with a header.
 
-    *misplaced* is one that is whole, but of another slot.
+    A *misplaced* one is whole, but of another slot.
     """
 
     index: int
@@ -130,14 +129,13 @@ class _Copy:
 
 
 class MisplacedRecordError(FormatError):
-    """A copy is whole, but of another slot: somebody writes into the wrong places."""
+    """A copy is whole, but of another slot: a node writes to wrong places."""
 
 
 def encode_header(geometry: Geometry) -> bytes:
     """Return the first page of a file of this *geometry*; ``InputError`` if it makes no sense."""
     name = cluster_name(geometry.cluster, "cluster").encode("ascii")
-    if not 1 <= geometry.max_hosts <= MAX_HOST_ID:
-        raise InputError("max_hosts", geometry.max_hosts, f"a number from 1 to {MAX_HOST_ID}")
+    whole_number(geometry.max_hosts, "max_hosts", 1, MAX_HOST_ID, "a number")
     sizes = [geometry.copy_bytes.get(kind, 0) for kind in Kind]
     for kind, size in zip(Kind, sizes):
         if not PAGE <= size <= MAX_COPY_BYTES or size % PAGE:
@@ -152,7 +150,7 @@ def encode_header(geometry: Geometry) -> bytes:
 
 
 def decode_header(page: bytes, where: str) -> Geometry:
-    """Return the geometry that the first *page* of a file states; *where* names the file."""
+    """Return the geometry in the first *page* of a file; *where* names the file in errors."""
     if len(page) < FILE_HEADER.size:
         raise FormatError(f"{where}: {len(page)} bytes are too few for its header.")
     packed = page[: FILE_HEADER.size - 4]
@@ -194,7 +192,7 @@ def encode_record(record: Record) -> bytes:
 
 
 class Pages(Protocol):
-    """Where the bytes are: an open file, or a simulated one."""
+    """An open file, or a simulated one."""
 
     @property
     def size(self) -> int:
@@ -208,7 +206,7 @@ class Pages(Protocol):
 
 
 class HeldPages(Protocol):
-    """What is kept open between uses, and opened anew when it has to be."""
+    """What ``HeldFile`` and its simulation have in common."""
 
     def for_reading(self) -> Pages:
         """Return it open at least for reading."""
@@ -230,7 +228,7 @@ class RecordFile(Closing):
         self._geometry: Geometry | None = None
         self._geometry_of: Pages | None = None
         self.damage: dict[tuple[Kind, int], str] = {}
-        """What was wrong with a slot's copies when it was last read; a whole slot has no entry."""
+        """The damage of a slot's copies at its last read; a whole slot has no entry."""
 
     def create(
         self,
@@ -240,19 +238,19 @@ class RecordFile(Closing):
         *,
         replace: bool = False,
     ) -> bool:
-        """Create a state file without records; False when there is a file already.
+        """Create a state file without records; return False when there is a file already.
 
         *sizes* is the bytes of one copy by kind, multiples of 4096.
         """
         geometry = Geometry(cluster, max_hosts, {**DEFAULT_COPY_BYTES, **(sizes or {})})
         header = encode_header(geometry)
-        # Readable by its owner only: a wanted configuration may name what fences a node.
+        # Readable by its owner only: the desired configuration may name what fences a node.
         return create(
             self.path, geometry.size, [(0, header)], mode=0o600, replace=replace, sparse=True
         )
 
     def geometry(self) -> Geometry:
-        """Return the file's geometry; it is read once for as long as the file is open."""
+        """Return the file's geometry, read once while the file is open."""
         file = self._held.for_reading()
         if self._geometry is None or self._geometry_of is not file:
             if file.size < PAGE:
@@ -270,18 +268,17 @@ class RecordFile(Closing):
     def read(self, kind: Kind, host_id: int) -> Record | None:
         """Return the newest whole record of the slot; None when it was never written.
 
-        Raises ``FormatError`` naming the slot when something was written there and
-        no copy is whole.
+        Raises ``FormatError`` naming the slot when it was written and no copy is whole.
         """
         return self.read_if_newer(kind, host_id, None)
 
     def read_if_newer(self, kind: Kind, host_id: int, known: Record | None) -> Record | None:
         """Return the newest whole record; *known* itself when the slot has nothing newer.
 
-        Reads one page of each copy, and the rest of a payload only when the record
-        is not *known*.  A damaged copy never takes the reader back to an older record
-        than the one it knows.  One beside a blank copy is a first write that was torn: it
-        never returned, and so nothing was done on its strength.
+        Reads one page of each copy, and the rest of a payload only when the record is not
+        *known*.  After damage it never returns an older record than *known*.  A damaged copy
+        beside a blank one is a first write that was torn: it never returned, so nothing relies
+        on it.
         """
         if known is not None and (known.kind, known.host_id) != (kind, host_id):
             known = None
@@ -307,10 +304,10 @@ class RecordFile(Closing):
     def write(self, kind: Kind, host_id: int, epoch: int, payload: bytes, after: int = 0) -> Record:
         """Write *payload* as the slot's next record and return that record.
 
-        The newest whole copy stays untouched until the new one is whole.  The record's sequence
-        is higher than *after*, the highest that the writer knows of: the slot may have gone back
-        since.  A configuration is written to both copies, one after the other, so that damage to
-        one loses nothing.  Raises ``LeaseError`` when the slot has a record of a later *epoch*,
+        The newest whole copy stays until the new one is whole.  The record's sequence is higher
+        than *after*, the highest that the writer knows: the slot may have gone back since.  A
+        configuration is written to both copies, one after the other, so that damage to one loses
+        nothing.  Raises ``LeaseError`` when the slot has a record of a later *epoch*,
         ``StorageError`` when the payload is too large.  Only the node of *host_id* may call this,
         one process at a time.
         """
@@ -329,7 +326,7 @@ class RecordFile(Closing):
                 f"{self.path}: the {kind.name} record of host id {host_id} is of epoch {present};"
                 f" a write of the older epoch {epoch} is refused."
             )
-        # A torn record counts too: its number must not come to mean something else.
+        # A torn record counts too: its sequence must not be used twice.
         sequence = max((header.sequence for header in headers), default=0)
         sequence = max(sequence, after) + 1
         record = Record(kind, host_id, sequence, epoch, bytes(payload))
@@ -338,7 +335,7 @@ class RecordFile(Closing):
         offset = geometry.offset(kind, host_id, target)
         self._held.for_writing().write(offset, encode_record(record))
         if newest is None or kind is Kind.CONFIGURATION:
-            # With both copies written, a blank one says that no write ever returned.
+            # With both copies written, a blank one means that no write ever returned.
             other = geometry.offset(kind, host_id, 1 - target)
             self._held.for_writing().write(other, encode_record(record))
         return record
@@ -356,7 +353,7 @@ class RecordFile(Closing):
         self._held.close()
 
     def _read_copies(self, kind: Kind, host_id: int, known: Record | None) -> tuple[_Copy, _Copy]:
-        """Return what both copies of a slot are."""
+        """Return both copies of a slot."""
         geometry = self.geometry()
         if not 1 <= host_id <= geometry.max_hosts:
             raise StorageError(
@@ -370,7 +367,7 @@ class RecordFile(Closing):
         )
 
     def _read_page(self, geometry: Geometry, kind: Kind, host_id: int, index: int) -> _Copy:
-        """Return one copy as far as its first page tells."""
+        """Return one copy with its first page only."""
         page = self._held.for_reading().read(geometry.offset(kind, host_id, index), PAGE)
         if not any(page):
             return _Copy(index)
@@ -384,7 +381,7 @@ class RecordFile(Closing):
     def _with_record(
         self, geometry: Geometry, kind: Kind, host_id: int, copy: _Copy, known: Record | None
     ) -> _Copy:
-        """Return *copy* with its record, for which the rest of the payload is read if need be."""
+        """Return *copy* with its record; reads the rest of the payload if necessary."""
         header = copy.header
         if header is None:
             return copy
@@ -405,7 +402,7 @@ class RecordFile(Closing):
 
 
 def decode_copy_header(page: bytes, kind: Kind, host_id: int, max_payload: int) -> CopyHeader:
-    """Return the header of a copy; ``FormatError`` if any field is not as it must be here."""
+    """Return the header of a copy; ``FormatError`` if any field is wrong for this slot."""
     if len(page) < COPY_HEADER.size:
         raise FormatError(f"{len(page)} bytes are too few for a record")
     magic, kind_number, slot, sequence, epoch, length, payload_crc, zeros, crc = (
@@ -423,7 +420,7 @@ def decode_copy_header(page: bytes, kind: Kind, host_id: int, max_payload: int) 
 
 
 def _is_known(header: CopyHeader, known: Record) -> bool:
-    """Whether *header* is that of the record which the reader has already."""
+    """Return whether *header* is that of the *known* record."""
     return (
         header.sequence == known.sequence
         and header.epoch == known.epoch
@@ -433,6 +430,6 @@ def _is_known(header: CopyHeader, known: Record) -> bool:
 
 
 def _newest(copies: tuple[_Copy, _Copy]) -> Record | None:
-    """Return the record of the higher sequence among those that are whole."""
+    """Return the whole record with the highest sequence."""
     records = [copy.record for copy in copies if copy.record is not None]
     return max(records, key=lambda record: record.sequence, default=None)

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files on shared storage: which a cluster has, and creating and removing them as a whole.
+"""The files of a cluster on shared storage, and creating and removing a file as a whole.
 
-A file gets its name only when all of its bytes are on the storage, so no node ever
-opens a part of one; and where several nodes create the same file at once, as when
-one playbook runs on all of them, exactly one of them wins and none is overwritten.
+A file gets its name only when all of its bytes are on the storage, so no node ever opens a part
+of one.  Where several nodes create the same file at once, as when one playbook runs on all of
+them, exactly one of them wins and none is overwritten.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import errno
 import os
 import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,15 +62,13 @@ def create(
 ) -> bool:
     """Create a file of *size* bytes at *path*, whole or not at all.
 
-    *content* is pairs of offset and bytes; the rest is zero.  The file is written
-    under another name in the same folder, synced, and then gets its name, so that
-    nobody ever sees a part of it.  Unless *sparse*, its space is allocated: a
-    heartbeat must not fail because somebody else filled the storage.  Without
-    *replace*, an existing file is left alone and the answer is False: on another
-    node the same playbook may be creating it at this moment.
+    *content* is pairs of offset and bytes; the rest is zero.  The file is written under another
+    name in the same folder, synced and renamed.  Unless *sparse*, its space is allocated: a
+    heartbeat must not fail because the storage is full.  Without *replace*, an existing file is
+    left alone and the result is False: another node may have created it at this moment.
 
-    Raises ``StorageError`` naming the path and the remedy when the folder is
-    missing or not writable, or the storage is full.
+    Raises ``StorageError`` naming the path and the remedy when the folder is missing or not
+    writable, or the storage is full.
     """
     folder, name = os.path.split(path)
     temporary = ""
@@ -92,7 +91,9 @@ def create(
         raise cannot_create(path, error) from error
     finally:
         if temporary:
-            _remove_quietly(temporary)
+            # An error before matters more than one of this.
+            with suppress(OSError):
+                Path(temporary).unlink()
     return created
 
 
@@ -107,7 +108,7 @@ def write_bytes(path: Path, data: bytes, mode: int = 0o644) -> None:
 
 
 def remove(path: str) -> bool:
-    """Delete the file at *path* and sync its folder; False when there was none."""
+    """Delete the file at *path* and sync its folder; return False when there was none."""
     try:
         Path(path).unlink()
         sync_folder(os.path.split(path)[0])
@@ -122,7 +123,7 @@ def remove(path: str) -> bool:
 
 
 def sync_folder(folder: str) -> None:
-    """Make a new, renamed or removed name in *folder* last; raises ``OSError``."""
+    """Sync new, renamed and removed names in *folder* to the storage; raises ``OSError``."""
     descriptor = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -135,7 +136,7 @@ def sync_folder(folder: str) -> None:
 
 
 def cannot_create(path: str, error: OSError) -> StorageError:
-    """Return the error that says why *path* cannot be created and what helps."""
+    """Return the error with the reason why *path* cannot be created, and the remedy."""
     folder = os.path.split(path)[0] or "."
     remedies = {
         errno.ENOENT: f"folder {folder} does not exist; mount the storage that it is on, or create"
@@ -152,7 +153,6 @@ def cannot_create(path: str, error: OSError) -> StorageError:
 
 
 def _fill(descriptor: int, size: int, content: Iterable[tuple[int, bytes]], sparse: bool) -> None:
-    """Give the new file its size and content."""
     if sparse:
         os.ftruncate(descriptor, size)
     else:
@@ -175,32 +175,24 @@ def _write_all(descriptor: int, offset: int, data: bytes) -> None:
 
 
 def _name_without_replacing(temporary: str, path: str) -> bool:
-    """Give the finished file its name unless that is taken; True when it got it."""
+    """Give the finished file its name unless that is taken; return whether it got it."""
     try:
         os.link(temporary, path)
     except FileExistsError:
-        # A repeated request over NFS can find the link that its first try made.
+        # A repeated request over NFS can find the link of its first try.
         return Path(temporary).stat().st_nlink == 2
     except OSError as error:
         if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
             raise
-        # No hard links here: what is left is to look first.
+        # There are no hard links here: look first.
         if os.path.lexists(path):
             return False
         Path(temporary).rename(path)
     return True
 
 
-def _remove_quietly(path: str) -> None:
-    """Remove a temporary file; when that fails, the first error matters more."""
-    try:
-        Path(path).unlink()
-    except OSError:
-        pass
-
-
 def exists(path: str) -> bool:
-    """Whether *path* names a regular file; anything else there is a ``StorageError``."""
+    """Return whether *path* is a regular file; anything else there is a ``StorageError``."""
     try:
         named = Path(path)
         if not named.exists():

@@ -20,12 +20,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
     DeltaLease,
     encode_delta,
     initial_lockspace,
+    read_lockspace,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.file import (
     dump,
     dump_text,
     initialise,
-    read_lockspace,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.leader_record import (  # noqa: E501
     MEBIBYTE,

@@ -231,9 +231,3 @@ def test_a_cleared_lease_is_refused(leases):
     sector[168:172] = crc32c(bytes(sector[:168])).to_bytes(4, "little")
     with pytest.raises(FormatError, match="was cleared"):
         decode_lease(bytes(sector), "lease")
-
-
-@pytest.mark.parametrize("names", [[], ["a", "a"], [""]])
-def test_leases_have_names_each_one_once(names):
-    with pytest.raises(InputError):
-        initial_leases("c1", names)

@@ -27,20 +27,18 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whit
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
     Whiteboard,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.host_life import (  # noqa: E501
-    host_guard,
-    look_twice,
-    why_live,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.lint import (
     CLEAR,
     LEAVE,
     REWRITE,
     apply_repair,
     complete_file,
+    host_guard,
     lint,
+    look_twice,
     plan_repair,
     read_for_lint,
+    why_live,
 )
 
 SIZES = (BLOCK_BYTES, SMALL_BLOCK_BYTES)

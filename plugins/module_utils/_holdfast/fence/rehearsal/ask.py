@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Asking fence devices for a rehearsal, and switching one node for real.
 
-Asking changes nothing: parameters are checked against the agent's metadata and by the
-agent itself, and the device is asked whether it is well, which plugs it has, and for the
-state of each.  Devices are asked side by side, each one thing at a time; one that does not
-answer in time is not asked further.
+Asking changes nothing: the agent's metadata and the agent itself check the parameters, and the
+device is asked for its health, its plugs, and the state of each.  All devices are asked at the
+same time; one that does not answer in time is not asked further.
 """
 
 from __future__ import annotations
@@ -15,35 +14,32 @@ from dataclasses import dataclass, replace
 
 from ...errors import HoldfastError
 from ..call import FenceCall
-from ..conversation import TOOLS, Conversation, FenceTools, about_device
+from ..conversation import TOOLS, Conversation, FenceTools, about_device, together
 from ..describe import check_fence_agents
-from ..known_agents import locate_fence_agent
-from ..metadata import GATE, NONE, FenceMetadata, evidence_of, load_fence_metadata
+from ..metadata import GATE, NONE, FenceMetadata
 from ..plugs import ListedPlug, parse_listing
 from ..prove import FenceResult, last_line, power_off, power_on
-from ..topology import FenceConfiguration, FenceLevel, FenceStep
-from ..turns import together
+from ..topology import FenceConfiguration, FenceStep
 from .judge import DeviceFindings, Findings, PlugFindings
 
 SILENCE = 10.0
 """Seconds in which a node whose plug is off has to stop answering on the network."""
 
 _LOOK_PAUSE = 1.0
-_QUESTIONS = ("validate-all", "monitor", "list", "status")
-
+_QUESTIONS = ("validate-all", "monitor", "list")
 
 WORD_ALONE = (
     "no address was given at which it answers, so only the devices say that it was off and on:"
     " that their plugs are its own is not shown"
 )
-"""What switching for real does not show when nobody listens to the node itself."""
+"""The remark about switching for real without an address of the node."""
 
 
 @dataclass(frozen=True)
 class SwitchedLevel:
     """One level that was tried for real: seconds until off and until on were proved.
 
-    None stands for "not proved"; ``problem`` then says why.
+    None means not proved, for the reason in ``problem``.
     """
 
     number: int
@@ -55,40 +51,37 @@ class SwitchedLevel:
 def questions(
     configuration: FenceConfiguration, nodes: Sequence[str], tools: FenceTools = TOOLS
 ) -> dict[str, tuple[str, ...]]:
-    """Return for each device of *nodes* what it would be asked; only metadata is looked at.
+    """Return the questions for each device of *nodes*; calls agents for metadata only.
 
-    A device whose agent cannot be asked has no questions.
+    A device whose agent cannot be called has no questions.
     """
-    would: dict[str, tuple[str, ...]] = {}
+    talk = Conversation(configuration, tools)
+    found: dict[str, tuple[str, ...]] = {}
     for name, steps in _steps_of_devices(configuration, nodes).items():
-        device = configuration.devices[name]
-        try:
-            path = locate_fence_agent(device.agent, tools.directories)
-            metadata = load_fence_metadata(path, run=tools.run)
-        except HoldfastError:
-            would[name] = ()
-            continue
-        asked = [action for action in _QUESTIONS[:-1] if metadata.supports(action)]
-        if metadata.supports("status") and evidence_of(path, metadata) != GATE:
-            asked += [f"status of {step.plug}" if step.plug else "status" for step in steps]
-        would[name] = tuple(asked)
-    return would
+        actions = [action for action in _QUESTIONS if talk.supports(steps[0], action)]
+        if talk.supports(steps[0], "status") and talk.kind(steps[0]) != GATE:
+            actions += [f"status of {step.plug}" if step.plug else "status" for step in steps]
+        found[name] = tuple(actions)
+    return found
 
 
 def ask(
     configuration: FenceConfiguration, nodes: Sequence[str], tools: FenceTools = TOOLS
 ) -> Findings:
-    """Ask all devices of *nodes* what ``rehearsal.judge`` wants to know; nothing is changed.
+    """Return the answers of all devices of *nodes* for ``judge``; changes nothing.
 
     It takes as long as the slowest device.  Raises FenceError when a node has no levels;
-    all other trouble is in the findings.
+    all other errors are in the findings.
     """
     steps = _steps_of_devices(configuration, nodes)
     ends = together(steps, lambda name: _ask_device(configuration, name, steps[name], tools))
     return Findings(
         devices={
             **{name: device for name, (device, _plugs) in ends.done.items()},
-            **{name: _unusable(name, error) for name, error in ends.failed.items()},
+            **{
+                name: DeviceFindings(name, NONE, NONE, str(error).rstrip("."))
+                for name, error in ends.failed.items()
+            },
         },
         plugs={step: one for _device, plugs in ends.done.values() for step, one in plugs.items()},
     )
@@ -103,14 +96,15 @@ def switch(
 ) -> tuple[SwitchedLevel, ...]:
     """Switch *node* off and on by each of its levels, and prove all of it.
 
-    *answers* tells whether the node itself answers on the network: it has to fall silent,
+    *answers* returns whether the node itself answers on the network: it has to fall silent,
     and to answer again within *boot_timeout* seconds.  Levels of gates alone are left out.
     After a level that failed the node is switched on by all levels and no further one is
     tried.  Raises FenceError when the node has no levels.
     """
     tried = []
+    talk = Conversation(configuration, tools)
     for number, level in enumerate(configuration.levels_of(node), 1):
-        if _only_gates(configuration, level, tools):
+        if all(talk.kind(step) == GATE for step in level):
             continue
         one = _switch_level(configuration, node, number, answers, boot_timeout, tools)
         tried.append(one)
@@ -136,7 +130,7 @@ def _ask_device(
     steps: Sequence[FenceStep],
     tools: FenceTools,
 ) -> tuple[DeviceFindings, dict[FenceStep, PlugFindings]]:
-    """Ask one device; raises HoldfastError when it cannot even be asked."""
+    """Return the answers of one device; raises HoldfastError when it cannot be asked at all."""
     device = configuration.devices[name]
     talk = Conversation(configuration, tools)
     alone = FenceConfiguration({name: device}, {name: tuple((step,) for step in steps)})
@@ -158,16 +152,12 @@ def _ask_device(
     return found, plugs
 
 
-def _unusable(name: str, error: HoldfastError) -> DeviceFindings:
-    return DeviceFindings(name, NONE, NONE, str(error).rstrip("."))
-
-
 def _ask_itself(
     talk: Conversation, found: DeviceFindings, metadata: FenceMetadata, step: FenceStep
 ) -> DeviceFindings:
-    """Ask a device what is about itself and not about a plug; stop when it does not answer."""
+    """Add the answers of a device about itself; stop when it does not answer."""
     device = talk.device(step)
-    for action in _QUESTIONS[:-1]:
+    for action in _QUESTIONS:
         if not metadata.supports(action):
             continue
         answer = talk.ask(0, about_device(step, action), action, device.timeout_of(action))
@@ -182,7 +172,7 @@ def _ask_itself(
 
 
 def _plugs(answer: FenceCall, parameters: Mapping[str, object]) -> tuple[ListedPlug, ...] | None:
-    """Return the listed plugs; None for an answer that is no list, as of some agents."""
+    """Return the listed plugs; None for an answer that is no list."""
     try:
         return parse_listing(answer.output, answer.action, parameters) or None
     except HoldfastError:
@@ -193,11 +183,6 @@ def _failed(answer: FenceCall) -> str:
     if answer.timed_out:
         return f"no answer to {answer.action} within {answer.duration:.1f} seconds"
     return f"{answer.action} failed: {last_line(answer).rstrip('.')}"
-
-
-def _only_gates(configuration: FenceConfiguration, level: FenceLevel, tools: FenceTools) -> bool:
-    talk = Conversation(configuration, tools)
-    return all(talk.kind(step) == GATE for step in level)
 
 
 def _switch_level(
@@ -213,9 +198,13 @@ def _switch_level(
     alone = replace(configuration, levels={node: (level,)}, delays={})
     off = power_off(alone, node, tools)
     if not off.confirmed:
-        return SwitchedLevel(number, None, None, _left_on(configuration, node, off, tools))
+        # It may be off all the same.
+        on = power_on(configuration, node, tools)
+        state = "on" if on.confirmed else "in an unknown state"
+        problem = f"it was not proved off ({off.reason}) and is {state} now"
+        return SwitchedLevel(number, None, None, problem)
     off_seconds = _seconds(off)
-    heard = answers is not None and _waited(lambda: not answers(), SILENCE, tools) is None
+    heard = answers is not None and not _came_true(lambda: not answers(), SILENCE, tools)
     on = power_on(alone, node, tools)
     if not on.confirmed:
         again = power_on(configuration, node, tools)
@@ -225,29 +214,20 @@ def _switch_level(
     problem = ""
     if heard:
         problem = "the node still answered while the plug was off, so it is not its plug"
-    elif answers is not None and _waited(answers, boot_timeout, tools) is None:
+    elif answers is not None and not _came_true(answers, boot_timeout, tools):
         problem = f"it was switched on again and did not answer within {boot_timeout:g} seconds"
     return SwitchedLevel(number, off_seconds, _seconds(on), problem)
-
-
-def _left_on(
-    configuration: FenceConfiguration, node: str, off: FenceResult, tools: FenceTools
-) -> str:
-    """Switch a node on whose "off" was not proved, as it may be off all the same; say so."""
-    on = power_on(configuration, node, tools)
-    state = "on" if on.confirmed else "in an unknown state"
-    return f"it was not proved off ({off.reason}) and is {state} now"
 
 
 def _seconds(result: FenceResult) -> float:
     return (result.confirmed_at or result.sent_at) - result.sent_at
 
 
-def _waited(done: Callable[[], bool], seconds: float, tools: FenceTools) -> float | None:
-    """Wait until *done*, return how long that took; None if it was not within *seconds*."""
+def _came_true(condition: Callable[[], bool], seconds: float, tools: FenceTools) -> bool:
+    """Wait until *condition* is true; return False if it was not within *seconds*."""
     began = tools.clock()
-    while not done():
+    while not condition():
         if tools.clock() - began >= seconds:
-            return None
+            return False
         tools.sleep(_LOOK_PAUSE)
-    return tools.clock() - began
+    return True

@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the fencing of each node will work, judged from what its devices said.
+"""Whether the fencing of each node will work, judged from the answers of its devices.
 
-Fencing that was set up wrong shows on the day it is needed: a password that changed, an
-outlet that was moved.  The worst is a plug of something else that is off already: a fence
-by it would be confirmed while the node lives.  So a plug has to be listed by its device,
-be on while its node is on, and belong to one node only, under whatever name.
+Wrong fencing shows on the day it is needed: a password that changed, an outlet that was moved.
+The worst is the plug of something else that is off already: a fence by it would be confirmed
+while the node lives.  So a plug has to be listed by its device, be on while its node is on, and
+belong to one node only, under whatever name.
 
-Nothing here asks a device: ``ask.py`` does, and brings what it learned.
+Nothing here asks a device: ``ask.py`` does.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ DEGRADED = "degraded"
 FAILS = "fails"
 
 SHARE_OF_TIMEOUT = 0.5
-"""A device that needs more of its time than this share may miss it on a bad day."""
+"""The share of its timeout that an answer may take without a remark."""
 
 _NO_PROBLEM = ""
 
 
 @dataclass(frozen=True)
 class DeviceFindings:
-    """What one device said of itself.
+    """The answers of one device about itself.
 
-    ``kind`` is one of ``kinds`` and ``evidence`` what its "off" is worth.  ``problem`` is why
-    it cannot be used at all: no agent, wrong parameters, no answer.  ``unhealthy`` is what it
-    said to ``monitor`` when that failed.  ``plugs`` is None when it has no list of them, and
-    with ``has_to_list`` an "off" of a plug counts only if it is in there.  ``seconds`` is how
-    long its slowest answer took.
+    ``kind`` is a key of ``PROOF_RULES`` and ``evidence`` what its "off" is worth.  ``problem``
+    is why it cannot be used at all: no agent, wrong parameters, no answer.  ``unhealthy`` is
+    its answer to ``monitor`` when that failed.  ``plugs`` is None when it has no list; with
+    ``has_to_list`` an "off" of a plug counts only if it is listed.  ``seconds`` is for its
+    slowest answer.
     """
 
     device: str
@@ -53,9 +53,9 @@ class DeviceFindings:
 
 @dataclass(frozen=True)
 class PlugFindings:
-    """What a device said of one plug: on, off or unknown; the last with a ``problem``.
+    """The power of one plug by its device: on, off or unknown; the last with a ``problem``.
 
-    ``asked`` is False when its agent has no status to ask for.
+    ``asked`` is False when its agent has no status.
     """
 
     power: str
@@ -66,7 +66,7 @@ class PlugFindings:
 
 @dataclass(frozen=True)
 class Findings:
-    """All that was learned: of each device by name, of each plug by its step."""
+    """All answers: of each device by name, of each plug by its step."""
 
     devices: Mapping[str, DeviceFindings]
     plugs: Mapping[FenceStep, PlugFindings]
@@ -74,11 +74,11 @@ class Findings:
 
 @dataclass(frozen=True)
 class StepVerdict:
-    """One plug of a node.
+    """The verdict on one plug of a node.
 
-    ``shown`` says what speaks for the plug being this node's: ``listed`` by the device,
-    ``named`` like the node there, ``on`` as the node is.  ``proves``: its off is proof, at once
-    or after a while.  With ``false_proof`` it could be confirmed while the node lives.
+    ``shown`` is the evidence that the plug is this node's: ``listed`` by the device, ``named``
+    like the node there, ``on`` like the node.  ``proves``: its off is proof, at once or after a
+    wait.  With ``false_proof`` it could be confirmed while the node lives.
     """
 
     level: int
@@ -98,9 +98,9 @@ class StepVerdict:
 class NodeVerdict:
     """Whether the fencing of one node will work.
 
-    ``works``: on every level.  ``degraded``: on one, while another has a problem, or none is
-    proof.  ``fails``: on none, or a plug could give a false proof.  ``evidence`` is the best that a
-    good level gives.  Problems and remarks are sentences.
+    ``works``: every level does.  ``degraded``: one does, while another has a problem, or none
+    is proof.  ``fails``: none does, or a plug could give a false proof.  ``evidence`` is the
+    best of the levels that work.  Problems and remarks are sentences.
     """
 
     node: str
@@ -136,10 +136,10 @@ def check_consent(
 ) -> str:
     """Return the one node that may be switched off and on for real, else raise FenceError.
 
-    *services* are those that each node runs, None when nobody can say; *with_services* is
-    the operator's word that they may be lost, and the node fenced by the cluster as well.
-    *own_names* are the names of this machine; *manager* is the manager's node, where that is
-    known: the silence of no other without services is answered with a fence.
+    *services* are the services of each node, None if unknown; *with_services* allows to lose
+    them, and to have the node fenced by the cluster as well.  *own_names* are the names of this
+    machine; *manager* is the manager's node if known, the only node without services that the
+    cluster fences when it falls silent.
     """
     if len(nodes) != 1:
         raise FenceError(
@@ -200,11 +200,10 @@ def described(verdict: NodeVerdict) -> dict[str, object]:
 def _owners(configuration: FenceConfiguration, findings: Findings) -> dict[object, set[str]]:
     """Return the nodes on each outlet, whichever of its names they use."""
     owners: dict[object, set[str]] = {}
-    for node, levels in configuration.levels.items():
-        for level in levels:
-            for step in level:
-                key = _outlet_key(configuration.devices[step.device], step, findings)
-                owners.setdefault(key, set()).add(node)
+    for node in configuration.levels:
+        for _number, step in configuration.steps_of(node):
+            key = _outlet_key(configuration.devices[step.device], step, findings)
+            owners.setdefault(key, set()).add(node)
     return owners
 
 
@@ -233,10 +232,12 @@ def _judge_node(
     for number, level in enumerate(configuration.levels_of(node), 1):
         for step in level:
             device = configuration.devices[step.device]
+            found = findings.devices[step.device]
+            plug = findings.plugs.get(step, PlugFindings("unknown", asked=False))
             sharing = owners[_outlet_key(device, step, findings)] - {node}
-            steps.append(
-                _judge_step(number, step, device, findings, _Node(node, known_on, others, sharing))
-            )
+            listed = _listed(found, step)
+            case = _Case(node, known_on, others, sharing, step, device, found, plug, listed)
+            steps.append(_judge_step(number, case))
     good = _good_levels(steps)
     worth = {weakest([one.evidence for one in level]) for level in good}
     evidence = VERIFIED if VERIFIED in worth else ASSUMED if ASSUMED in worth else NONE
@@ -260,13 +261,18 @@ def _judge_node(
 
 
 @dataclass(frozen=True)
-class _Node:
-    """What matters of a node for its plugs: the names of the other nodes, those on its plug."""
+class _Case:
+    """One plug of a node, with the other nodes, those ``sharing`` the plug, and the answers."""
 
-    name: str
+    node: str
     known_on: bool
     others: frozenset[str]
     sharing: set[str]
+    step: FenceStep
+    device: FenceDevice
+    found: DeviceFindings
+    plug: PlugFindings
+    listed: ListedPlug | None
 
 
 def _good_levels(steps: Sequence[StepVerdict]) -> list[list[StepVerdict]]:
@@ -280,43 +286,35 @@ def _good_levels(steps: Sequence[StepVerdict]) -> list[list[StepVerdict]]:
     return good
 
 
-def _judge_step(
-    level: int, step: FenceStep, device: FenceDevice, findings: Findings, node: _Node
-) -> StepVerdict:
-    found = findings.devices[step.device]
-    plug = findings.plugs.get(step, PlugFindings("unknown", asked=False))
-    listed = _listed(found, step)
-    problems = list(_problems_of_use(device, found, plug))
-    if found.has_to_list and listed is None and (found.plugs is None or plug.power == "on"):
-        problems.append("an off would not be confirmed, as the device does not list this plug")
-    wrong = list(_problems_of_plug(step, found, plug, listed, node))
+def _judge_step(level: int, case: _Case) -> StepVerdict:
+    found, plug, listed = case.found, case.plug, case.listed
+    wrong = list(_problems_of_plug(case))
     shown = []
     if listed is not None:
         shown.append("listed")
-        if node.name in (listed.plug, listed.alias):
+        if case.node in (listed.plug, listed.alias):
             shown.append("named")
-    if plug.power == "on" and node.known_on:
+    if plug.power == "on" and case.known_on:
         shown.append("on")
     return StepVerdict(
         level=level,
-        step=step,
+        step=case.step,
         evidence=found.evidence,
         power=plug.power,
         shown=tuple(shown),
         seconds=max(found.seconds, plug.seconds),
-        timeout=device.timeout,
+        timeout=case.device.timeout,
         proves=found.evidence != NONE
-        and wait_for_proof(found.kind, device.assumed_after) is not None,
-        problems=(*problems, *wrong),
-        remarks=tuple(_remarks(step, device, found, plug, node)),
+        and wait_for_proof(found.kind, case.device.assumed_after) is not None,
+        problems=(*_problems_of_use(case), *_problems_of_list(case), *wrong),
+        remarks=tuple(_remarks(case)),
         false_proof=bool(wrong),
     )
 
 
-def _problems_of_use(
-    device: FenceDevice, found: DeviceFindings, plug: PlugFindings
-) -> Iterator[str]:
-    """Say why a fence by this plug would not be confirmed."""
+def _problems_of_use(case: _Case) -> Iterator[str]:
+    """Yield why a fence by this plug would not be confirmed."""
+    device, found, plug = case.device, case.found, case.plug
     if found.problem:
         yield found.problem
         return
@@ -335,50 +333,49 @@ def _problems_of_use(
         )
 
 
-def _problems_of_plug(
-    step: FenceStep,
-    found: DeviceFindings,
-    plug: PlugFindings,
-    listed: ListedPlug | None,
-    node: _Node,
-) -> Iterator[str]:
-    """Say why this may be the plug of something else: a fence by it may be a false proof."""
-    if node.sharing:
-        yield f"it is the plug of {' and '.join(sorted(node.sharing))} too"
-    if plug.power == "off" and node.known_on:
+def _problems_of_list(case: _Case) -> Iterator[str]:
+    """Yield that an off would not be confirmed for lack of this plug in the device's list."""
+    found = case.found
+    unseen = found.plugs is None or case.plug.power == "on"
+    if found.has_to_list and case.listed is None and unseen:
+        yield "an off would not be confirmed, as the device does not list this plug"
+
+
+def _problems_of_plug(case: _Case) -> Iterator[str]:
+    """Yield why this may be the plug of something else, so that its off is a false proof."""
+    found, plug, listed = case.found, case.plug, case.listed
+    if case.sharing:
+        yield f"it is the plug of {' and '.join(sorted(case.sharing))} too"
+    if plug.power == "off" and case.known_on:
         yield "it says that it is off while the node is on, so it is the plug of something else"
     if listed is not None:
-        called = {listed.plug, listed.alias} & node.others - node.sharing
+        called = {listed.plug, listed.alias} & case.others - case.sharing
         if called:
             yield f"the device calls it {called.pop()}, which is another node"
-    elif found.plugs is not None and step.plug is not None and plug.power != "on":
+    elif found.plugs is not None and case.step.plug is not None and plug.power != "on":
         # Some agents take whatever is not on for off, and so a plug that is not there.
         yield f"the device has no such plug; it lists {shown(found.plugs)}"
 
 
-def _remarks(
-    step: FenceStep,
-    device: FenceDevice,
-    found: DeviceFindings,
-    plug: PlugFindings,
-    node: _Node,
-) -> Iterator[str]:
-    """Say what could not be shown, and what is a bad sign but no failure."""
+def _remarks(case: _Case) -> Iterator[str]:
+    """Yield what is not shown, and what is a bad sign but no failure."""
+    found, plug = case.found, case.plug
     if found.problem:
         return
     rule = PROOF_RULES[found.kind]
     if found.evidence in (ASSUMED, GATE):
         yield f"its word is worth nothing unless {rule.needs}; that cannot be shown from here"
-    if plug.asked and not node.known_on:
+    if plug.asked and not case.known_on:
         yield "whether it is the node's own plug is not shown, as the node is not known to be on"
-    unlisted = found.plugs is not None and _listed(found, step) is None
+    unlisted = found.plugs is not None and case.listed is None
     if unlisted and plug.power == "on" and not found.has_to_list:
         yield "the device does not list it, though it has a state"
     if found.unhealthy and plug.power != "unknown":
         yield f"it answers for the plug, but {found.unhealthy}"
     slowest = max(found.seconds, plug.seconds)
-    if slowest > SHARE_OF_TIMEOUT * device.timeout:
-        yield f"an answer took {slowest:.1f} of its {device.timeout:g} seconds"
+    timeout = case.device.timeout
+    if slowest > SHARE_OF_TIMEOUT * timeout:
+        yield f"an answer took {slowest:.1f} of its {timeout:g} seconds"
 
 
 def _number(value: object) -> float:

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the rehearsals of a cluster's fencing showed, kept in a file: JSON, and a text beside it.
+"""The report on the rehearsals of a cluster's fencing: JSON, and a text for people beside it.
 
-Of each node the last rehearsals, and of each plug when it last answered and when it was
-last switched for real.  A proof counts for the settings it was made with: one that was made
-with another agent, address or user is dropped.  The JSON is what counts; the text is
-written after it and from it, for people.
+It has the last rehearsals of each node, and when each plug last answered and was last switched
+for real.  A proof counts only with the settings it was made with: with another agent, address or
+user it is dropped.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _MODE = 0o640
 class Rehearsal:
     """One rehearsal of a node: ``at`` in seconds since 1970, ``manner`` asked or switched.
 
-    ``remarks`` say what it did not show.
+    ``remarks`` are about what it did not show.
     """
 
     at: float
@@ -54,7 +53,7 @@ class Rehearsal:
 class PlugRecord:
     """When a plug last proved something, in seconds since 1970, and how long that took.
 
-    ``settings`` tells the settings of its device that this was with.  None: never.
+    ``settings`` identifies the settings of its device then.  None: never.
     """
 
     device: str
@@ -92,7 +91,7 @@ Report = Mapping[str, NodeReport]
 def load_report(path: Path) -> dict[str, NodeReport]:
     """Return the report in the file *path* by node, empty when there is no such file.
 
-    Raises FenceError when it cannot be read or is no report.
+    Raises FenceError when the file cannot be read or is no report.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -142,13 +141,13 @@ def updated(
     verdicts: Sequence[NodeVerdict],
     now: float,
 ) -> dict[str, NodeReport]:
-    """Return *report* with what asking showed; nodes and plugs that are gone are dropped."""
+    """Return *report* with the *verdicts* of asking; nodes and plugs that are gone are dropped."""
     new = {name: one for name, one in report.items() if name in configuration.levels}
     for verdict in verdicts:
         old = new.get(verdict.node, NodeReport())
         answered = {one.step: one.seconds for one in verdict.steps if one.power != "unknown"}
         plugs = tuple(
-            _answered(record, now, answered.get(step))
+            _dated(record, ASKED, now, answered.get(step))
             for step, record in _records(configuration, verdict.node, old)
         )
         entry = Rehearsal(now, ASKED, verdict.verdict, verdict.problems, verdict.remarks)
@@ -164,7 +163,7 @@ def with_switched(
     now: float,
     remarks: Sequence[str] = (),
 ) -> dict[str, NodeReport]:
-    """Return *report* with what switching *node* for real showed, and what it did not."""
+    """Return *report* with the *levels* of *node* that were switched for real."""
     old = report.get(node, NodeReport())
     problems = tuple(problem_of(node, one) for one in levels if one.problem)
     proved: dict[FenceStep, float] = {}
@@ -173,7 +172,7 @@ def with_switched(
             for step in configuration.levels_of(node)[one.number - 1]:
                 proved[step] = one.off_seconds
     plugs = tuple(
-        _switched(record, now, proved.get(step))
+        _dated(record, SWITCHED, now, proved.get(step))
         for step, record in _records(configuration, node, old)
     )
     verdict = FAILS if problems or not levels else old.verdict
@@ -268,24 +267,21 @@ def _records(
 
 
 def _settings(configuration: FenceConfiguration, step: FenceStep) -> str:
-    """Return a short text that changes with the device's settings, but for its secrets.
+    """Return a digest of the device's settings without its secrets.
 
-    A digest of a password could be searched for the password.
+    A password could be found by trying passwords against a digest with it.
     """
     device = configuration.devices[step.device]
-    told = json.dumps([device.agent, without_secrets(dict(device.parameters))], sort_keys=True)
-    return hashlib.sha256(told.encode()).hexdigest()[:16]
+    settings = json.dumps([device.agent, without_secrets(dict(device.parameters))], sort_keys=True)
+    return hashlib.sha256(settings.encode()).hexdigest()[:16]
 
 
-def _answered(record: PlugRecord, now: float, seconds: float | None) -> PlugRecord:
+def _dated(record: PlugRecord, manner: str, now: float, seconds: float | None) -> PlugRecord:
+    """Return *record* with the time of a proof that took *seconds*; None for no proof."""
     if seconds is None:
         return record
-    return replace(record, answered_at=now, answered_seconds=round(seconds, 3))
-
-
-def _switched(record: PlugRecord, now: float, seconds: float | None) -> PlugRecord:
-    if seconds is None:
-        return record
+    if manner == ASKED:
+        return replace(record, answered_at=now, answered_seconds=round(seconds, 3))
     return replace(record, switched_at=now, switched_seconds=round(seconds, 3))
 
 

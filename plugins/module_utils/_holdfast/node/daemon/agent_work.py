@@ -24,9 +24,8 @@ from ...cluster.model.jobs import Job, JobEnd, JobKind, Sight
 from ...cluster.model.report import Outcome
 from ...cluster.model.service import Resource, Service
 from ...errors import HoldfastError, StorageError
+from ...ocf.agent import SEARCH_PATH, AgentCall, locate, parse_agent
 from ...ocf.call import OcfResult, call
-from ...ocf.environment import SEARCH_PATH
-from ...ocf.locate import locate, parse_agent
 from ...process.family import MARK as RUN
 from ...process.family import Family, carried, carries, process_table
 from ..cluster_storage import ClusterStorage
@@ -212,20 +211,19 @@ class AgentWork:
         interval: float = 0.0,
         meta: Mapping[str, str] | None = None,
     ) -> OcfResult:
-        agent = parse_agent(resource.agent)
-        return call(
-            self._locate(resource.agent),
+        request = AgentCall(
+            parse_agent(resource.agent),
             action,
             instance=f"{service.id}.{resource.name}",
-            agent=agent,
-            parameters=resource.parameters,
             timeout=timeout,
             interval=interval,
-            meta=meta,
+            parameters=resource.parameters,
+            meta=meta or {},
             node_name=self._configuration.node,
             run_directory=str(self._configuration.run_directory),
-            extra_environment=agent_extras(self._configuration),
+            extra=agent_extras(self._configuration),
         )
+        return call(self._locate(resource.agent), request)
 
     def _locate(self, agent: str) -> str:
         """Return the agent's file; the call reports one that is missing."""

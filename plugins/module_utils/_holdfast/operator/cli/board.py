@@ -151,12 +151,13 @@ def lint_board(options: argparse.Namespace, records: Sequence[str] | None = None
 
 def _repair_board(options: argparse.Namespace) -> int:
     from ...storage.whiteboard.file import Whiteboard
-    from ...storage.whiteboard.host_life import host_guard, look_twice
     from ...storage.whiteboard.lint import (
         LEAVE,
         apply_repair,
         complete_file,
+        host_guard,
         lint,
+        look_twice,
         plan_repair,
         read_for_lint,
     )

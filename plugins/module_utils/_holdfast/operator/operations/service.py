@@ -25,7 +25,7 @@ from ...cluster.model.state import ClusterState, ServiceStatus
 from ...cluster.model.states import ServiceState
 from ...errors import InputError
 from ...node.configuration import NodeConfiguration, load
-from ...ocf.locate import locate, parse_agent
+from ...ocf.agent import locate, parse_agent
 from ...ocf.metadata import AgentMetadata, check_parameters, load_metadata
 from ...result import Result
 from ...secrets import HIDDEN, is_secret_name, without_secrets

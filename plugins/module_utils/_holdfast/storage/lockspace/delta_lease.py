@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """NAME.lockspace: sanlock's host leases (delta leases), one sector for each host id.
 
-Who holds a host id keeps renewing its timestamp; a lease whose timestamp is 0 is
-free.  The bytes are sanlock's own, so that stock sanlock can join a lockspace made
-here and the other way round, with any sector and area size that sanlock has.  A sector
-is written by itself, because its neighbours belong to other nodes.
+The holder of a host id renews its timestamp; a lease with timestamp 0 is free.  The bytes are
+sanlock's own, with any of its sector and area sizes, so that stock sanlock can join a lockspace
+made here and the other way round.  A sector is written by itself, because the others belong to
+other nodes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...errors import FormatError, InputError, StorageError
-from ...names import MAX_HOST_ID
+from ...names import MAX_HOST_ID, whole_number
 from ..block_file import PAGE, SECTOR, BlockFile, Closing, HeldFile
 from .host_timing import checked_io_timeout
 from .leader_record import (
@@ -30,10 +30,10 @@ MAGIC = 0x12212010
 VERSION = 0x00030004
 
 EVENT_OFFSET = 176
-"""From here to the end of the sector: sanlock's events and requests between hosts."""
+"""Where sanlock's events and requests between hosts begin, to the end of the sector."""
 
 START_BYTES = 8 * PAGE
-"""Where a whole lease is looked for that tells the name and the sizes of a lockspace."""
+"""The bytes in which a whole lease is looked for, for the name and sizes of a lockspace."""
 
 _U64 = 1 << 64
 
@@ -42,9 +42,9 @@ _U64 = 1 << 64
 class DeltaLease:
     """One host lease.
 
-    ``host_id`` is the owner's, 0 when nobody ever had it.  ``generation`` rises by one
-    at every join.  ``timestamp`` is whole seconds of the owner's monotonic clock, 0
-    when free.  ``io_timeout`` is seconds.  ``events`` is kept as it was found.
+    ``host_id`` is the owner's, 0 when it never had one.  ``generation`` rises by one at every
+    join.  ``timestamp`` is whole seconds of the owner's monotonic clock, 0 when free.
+    ``io_timeout`` is seconds.  ``events`` is not interpreted.
     """
 
     lockspace: str
@@ -64,11 +64,10 @@ class DeltaLease:
 
 @dataclass(frozen=True)
 class HostLeases:
-    """All host leases as one read found them.
+    """All host leases of one read.
 
-    ``io_timeout`` is what the lockspace was made for; a host that joined otherwise shows
-    it in its lease.  ``leases`` has those that somebody holds or once held, by host id;
-    ``problems`` says what is wrong with a damaged sector, which harms no other.
+    ``io_timeout`` is that of the lockspace; a lease has the one that its host joined with.
+    ``leases`` has those that are or were held, by host id; ``problems`` has the damaged sectors.
     """
 
     lockspace: str
@@ -107,8 +106,8 @@ def encode_delta(lease: DeltaLease) -> bytes:
 def decode_delta(sector: bytes, host_id: int) -> DeltaLease:
     """Return the host lease in *sector*, read from the place of *host_id*.
 
-    Raises ``FormatError`` for a wrong checksum, something that is no host lease, and
-    a lease whose owner has another host id.
+    Raises ``FormatError`` for a wrong checksum, something else than a host lease, and an owner
+    with another host id.
     """
     where = f"host lease of host id {host_id}"
     record = decode_leader(sector, where)
@@ -137,13 +136,12 @@ def initial_lockspace(
 ) -> bytes:
     """Return the area of a new lockspace, as ``sanlock direct init`` writes it.
 
-    *io_timeout* (seconds) has to be what the hosts join with.  *max_hosts* may be
-    less than the layout has place for; stock sanlock fills all of it.  Raises
-    ``InputError`` for an I/O timeout with which healthy nodes are reset.
+    *io_timeout* (seconds) has to be what the hosts join with.  Stock sanlock always takes the
+    layout's number of hosts for *max_hosts*.  Raises ``InputError`` for an I/O timeout with
+    which healthy nodes are reset.
     """
     checked_io_timeout(io_timeout)
-    if not 1 <= max_hosts <= MAX_HOST_ID:
-        raise InputError("max_hosts", max_hosts, f"a whole number from 1 to {MAX_HOST_ID}")
+    whole_number(max_hosts, "max_hosts", 1, MAX_HOST_ID)
     if not name:
         raise InputError("lockspace", name, "a name")
     sector = encode_delta(DeltaLease(name, io_timeout=io_timeout, layout=layout))
@@ -153,8 +151,8 @@ def initial_lockspace(
 def decode_area(area: bytes) -> HostLeases:
     """Return all host leases of a lockspace's *area*.
 
-    Raises ``FormatError`` when none of its first sectors is a whole host lease: then
-    the sizes are not known and nothing else can be found.
+    Raises ``FormatError`` when none of its first sectors is a whole host lease: then the sizes
+    are not known.
     """
     first = _first_readable(area)
     layout = first.layout
@@ -184,7 +182,7 @@ def decode_area(area: bytes) -> HostLeases:
 
 
 def lease_users(hosts: HostLeases) -> list[str]:
-    """Return who holds host leases; a sector that cannot be read may be held as well."""
+    """Return the holders of host leases as text; a damaged sector may be held as well."""
     return [
         f"node {lease.host_name} (host id {host_id})"
         for host_id, lease in sorted(hosts.leases.items())
@@ -199,7 +197,7 @@ def read_host_lease(file: BlockFile, host_id: int, layout: Layout = DEFAULT_LAYO
 
 
 def write_host_lease(file: BlockFile, host_id: int, lease: DeltaLease) -> None:
-    """Write *lease* into the sector of *host_id*, that sector and nothing else."""
+    """Write *lease* into the sector of *host_id* and nothing else."""
     if lease.host_id not in (0, host_id):
         raise StorageError(
             f"{file.path}: a lease of host id {lease.host_id} must not be written to the place"
@@ -244,7 +242,7 @@ class LeaseArea(Closing):
             if lease.layout != layout:
                 raise FormatError(f"{self.path}: its sector size or area size has changed.")
         except FormatError:
-            # It may have been made anew with other sizes: the next look finds them.
+            # It may have been created again with other sizes: the next read finds them.
             self._layout = None
             raise
         return lease
@@ -271,7 +269,7 @@ class LeaseArea(Closing):
         return self._layout
 
     def _read_layout(self, file: BlockFile) -> Layout:
-        """Return the sizes that the first readable record states."""
+        """Return the sizes in the first readable record."""
         if file.size < MEBIBYTE:
             raise FormatError(
                 f"{self.path} has {file.size} bytes, which is no lockspace; expected at least"
@@ -283,8 +281,17 @@ class LeaseArea(Closing):
             raise FormatError(f"{self.path}: {error}") from error
 
 
+def read_lockspace(path: str) -> HostLeases:
+    """Return all host leases of the lockspace in the file or device at *path*.
+
+    Raises ``FormatError`` when it is none, ``StorageError`` when it cannot be read.
+    """
+    with LeaseArea(path) as area:
+        return area.read()
+
+
 def _offset(file: BlockFile, host_id: int, layout: Layout) -> int:
-    """Return where the sector of *host_id* is."""
+    """Return the offset of the sector of *host_id*."""
     if not 1 <= host_id <= layout.max_hosts:
         raise StorageError(
             f"{file.path} has no host lease for host id {host_id}; expected 1 to"
@@ -294,9 +301,9 @@ def _offset(file: BlockFile, host_id: int, layout: Layout) -> int:
 
 
 def _first_readable(area: bytes) -> DeltaLease:
-    """Return the first whole lease, from which the lockspace's name and sizes are known.
+    """Return the first whole lease, which has the lockspace's name and sizes.
 
-    Where the first one is damaged the next are at multiples of 512 or of 4096 bytes.
+    If the first one is damaged, the next are at multiples of 512 or of 4096 bytes.
     """
     try:
         return decode_delta(area[:SECTOR], 1)
@@ -313,9 +320,9 @@ def _first_readable(area: bytes) -> DeltaLease:
 
 
 def _made_for(area: bytes, first: DeltaLease) -> int:
-    """Return the I/O timeout of a record that nobody has used, from the last host id down.
+    """Return the I/O timeout of an unused record, from the last host id down.
 
-    Who joins writes its own I/O timeout over that of its record.
+    A host that joins overwrites that of its record with its own.
     """
     size = first.layout.sector_size
     for host_id in range(first.layout.max_hosts, 0, -1):

@@ -1,14 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A lockspace file or device of any geometry: reading it, showing it, making a new one.
+"""A lockspace file or device of any geometry: dump, initialise, and view as plain data.
 
-``holdfast lockspace`` and what looks at other people's lockspaces use this; a cluster's own
-files are made by ``storage/provision``.  What is dumped agrees with ``sanlock direct dump``, and
-what is made with ``sanlock direct init``.
+This is for ``holdfast lockspace`` and for other people's lockspaces; ``storage/provision`` makes
+a cluster's own files.  The dump agrees with ``sanlock direct dump``, and a new lockspace with
+``sanlock direct init``.
 
-As plain data a lockspace is shown with the leases beside it.  One read cannot tell whether a host
-lives: the timestamp of its lease is of its own clock.  That shows in a second read, once the host
-had the time to renew.
+One read does not show whether a host lives: the timestamp of its lease is of its own clock.  A
+second read does, once the host had the time to renew.
 """
 
 from __future__ import annotations
@@ -26,20 +25,20 @@ from ..block_file import PAGE, SECTOR, BlockFile
 from ..kernel_lock import KernelLock, locked_ranges
 from ..whole_file import ClusterPaths, create, exists
 from . import delta_lease, resource_lease
-from .delta_lease import DeltaLease, HostLeases, LeaseArea, initial_lockspace, lease_users
+from .delta_lease import DeltaLease, HostLeases, initial_lockspace, lease_users, read_lockspace
 from .host_timing import LeaseTiming
 from .leader_record import AREA_HOSTS, MEBIBYTE, RECORD, Layout, decode_leader, layout_of
 from .resource_lease import LEASE_NAMES, ResourceLease, area_offset, leases_layout, read_leader
 
 MAX_AREAS = 1024
-"""How many areas of one file are shown; sanlock's own index of leases has no more."""
+"""The number of areas of one file that are shown, as in sanlock's own index of leases."""
 
 
 @dataclass(frozen=True)
 class DumpRow:
-    """One lease as it stands, whole or not; ``version`` is None for a host lease.
+    """One lease, whole or not; ``version`` is None for a host lease.
 
-    ``offset`` is in bytes.  ``problem`` says what is wrong with it, empty if nothing.
+    ``offset`` is in bytes.  ``problem`` is "" for a whole lease.
     """
 
     offset: int
@@ -53,22 +52,12 @@ class DumpRow:
     problem: str = ""
 
 
-def read_lockspace(path: str) -> HostLeases:
-    """Return all host leases of the lockspace in the file or device at *path*.
-
-    Its sector and area sizes are taken from its own records.  Raises ``FormatError``
-    when it is none, ``StorageError`` when it cannot be read.
-    """
-    with LeaseArea(path) as area:
-        return area.read()
-
-
 def dump(path: str) -> list[DumpRow]:
     """Return each lease in the file or device at *path* that was ever held.
 
-    The same leases in the same order as ``sanlock direct dump``: of host leases those
-    that have an owner or a generation, and all resource leases; damaged ones too, with
-    their problem.  Raises ``FormatError`` when the file begins with no lease.
+    The leases and the order of ``sanlock direct dump``: host leases with an owner or a
+    generation, and all resource leases, also damaged ones.  Raises ``FormatError`` when the file
+    begins with no lease.
     """
     rows: list[DumpRow] = []
     with BlockFile.open(path, alignment=SECTOR) as file:
@@ -80,7 +69,7 @@ def dump(path: str) -> list[DumpRow]:
         for _area_number in range(MAX_AREAS):
             if offset + layout.area_bytes > size:
                 break
-            magic = _magic(file.read(offset, PAGE))
+            magic = int.from_bytes(file.read(offset, PAGE)[:4], "little")
             if magic == delta_lease.MAGIC:
                 rows += _host_rows(file.read(offset, layout.area_bytes), offset, layout)
             elif magic in (resource_lease.MAGIC, resource_lease.MAGIC_CLEARED):
@@ -109,11 +98,11 @@ def dump_text(rows: list[DumpRow]) -> str:
 def initialise(
     path: str, name: str, io_timeout: int, layout: Layout, *, force: bool = False
 ) -> bool:
-    """Make the file or device at *path* a new lockspace; return whether there was none before.
+    """Make the file or device at *path* a new lockspace; return whether the file was created.
 
-    Byte for byte as ``sanlock direct init`` makes it.  A file that does not exist is
-    created.  Raises ``LeaseError`` naming the users of a lockspace that is in use, and
-    ``StorageError`` for other content in the way; with *force* both are overwritten.
+    Byte for byte as ``sanlock direct init`` makes it.  Raises ``LeaseError`` naming the users of
+    a lockspace that is in use, and ``StorageError`` for other content in the way; with *force*
+    both are overwritten.
     """
     if (layout.sector_size, layout.area_bytes) not in AREA_HOSTS:
         raise InputError(
@@ -138,11 +127,6 @@ def initialise(
     return False
 
 
-def _magic(page: bytes) -> int:
-    """Return the magic number at the start of a sector."""
-    return int.from_bytes(page[:4], "little")
-
-
 _MAGICS = (delta_lease.MAGIC, resource_lease.MAGIC, resource_lease.MAGIC_CLEARED)
 
 
@@ -158,7 +142,7 @@ def _host_rows(area: bytes, offset: int, layout: Layout) -> list[DumpRow]:
 
 
 def _row(sector: bytes, offset: int, host_id: int | None) -> DumpRow:
-    """Return one lease whatever state it is in; *host_id* is None for a resource lease."""
+    """Return one lease, whole or not; *host_id* is None for a resource lease."""
     fields = RECORD.unpack_from(sector)
     problem = ""
     try:
@@ -182,12 +166,12 @@ def _row(sector: bytes, offset: int, host_id: int | None) -> DumpRow:
 
 
 def _shown(name: bytes) -> str:
-    """Return a name field as text that can be printed, up to its first NUL."""
+    """Return a name field as printable text, up to its first NUL."""
     return name.split(b"\0", 1)[0].decode("utf-8", "backslashreplace")
 
 
 def _guard(path: str, force: bool) -> KernelLock | None:
-    """Return a kernel lock over all host ids, so that nobody joins meanwhile; None by force."""
+    """Return a kernel lock on all host ids, against joins; None on a device or by force."""
     if force or not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
         return None
     guard = KernelLock(path, 0, MEBIBYTE)
@@ -200,7 +184,7 @@ def _guard(path: str, force: bool) -> KernelLock | None:
 
 
 def _refuse_what_is_there(path: str, length: int) -> None:
-    """Refuse to write over a lockspace that is in use, and over anything but blank space."""
+    """Raise an error for a lockspace in use, and for content that is neither one nor blank."""
     with BlockFile.open(path, alignment=SECTOR) as file:
         if file.size < length:
             raise StorageError(
@@ -226,7 +210,7 @@ def _refuse_what_is_there(path: str, length: int) -> None:
 
 
 def locked_host_ids(path: str, max_hosts: int) -> frozenset[int]:
-    """Return the host ids whose leases some process of this machine locks; none on a device."""
+    """Return the host ids whose leases a process of this machine locks; none on a device."""
     if not Path(path).is_file():
         return frozenset()
     end = max_hosts * SECTOR
@@ -269,11 +253,11 @@ def see_lockspace(
 
 
 def view_lockspace(seen: LockspaceSeen) -> dict[str, object]:
-    """Return what was seen as plain data.
+    """Return the reads as plain data.
 
     A host is ``live`` when its lease changed between the reads; None after one read.
-    ``dead_after`` is the seconds without renewal after which it counts as dead with the
-    longest watchdog timeout there is; which one it has is not on the storage.
+    ``dead_after`` is the seconds without renewal after which it counts as dead, with the longest
+    watchdog timeout there is: its own is not on the storage.
     """
     hosts = seen.second
     return {
@@ -317,13 +301,13 @@ def view_lockspace(seen: LockspaceSeen) -> dict[str, object]:
 
 
 def view_nothing() -> dict[str, object]:
-    """Return what ``view_lockspace`` says where there is no lockspace."""
+    """Return the view of a lockspace that does not exist."""
     numbers = ("lockspace", "io_timeout", "sector_size", "area_bytes", "max_hosts")
     return {**dict.fromkeys(numbers), "hosts": [], "leases": [], "problems": []}
 
 
 def _read_leases(path: str) -> tuple[tuple[ResourceLease, ...], tuple[str, ...]]:
-    """Return the leases of the cluster and what is wrong with those that cannot be read."""
+    """Return the leases of the cluster, and the problems of those that cannot be read."""
     if not exists(path):
         return (), (f"{path} does not exist.",)
     leases = []
@@ -352,7 +336,7 @@ def _live(host_id: int, seen: LockspaceSeen) -> bool | None:
 
 
 def _state(lease: DeltaLease, seen: LockspaceSeen) -> str | None:
-    """Return free, live, fail or dead; None when that takes longer to see than was watched."""
+    """Return free, live, fail or dead; None when the reads are too close to know."""
     if lease.free:
         return "free"
     if _live(lease.host_id, seen):

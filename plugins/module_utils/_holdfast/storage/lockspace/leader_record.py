@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The leader record of sanlock: 200 bytes at the start of every host lease and every lease.
+"""The leader record of sanlock: 200 bytes at the start of every host lease and resource lease.
 
-Both kinds of lease use the same structure with other magics; ``host_lease`` and
-``resource_lease`` give its fields their meaning.  Little-endian, checksum CRC-32C
-over the first 168 bytes with initial value 0xFFFFFFFE and no final inversion
-(format facts from the sanlock 3.8 sources and checked against its own output).
+Both kinds of lease use the same structure with different magics (``delta_lease`` and
+``resource_lease``).  Little-endian, with a CRC-32C over the first 168 bytes, initial value
+0xFFFFFFFE and no final inversion (from the sources of sanlock 3.8, checked against its output).
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ CHECKSUM_OFFSET = 168
 NAME_BYTES = 48
 
 ALIGN_FLAGS = {MEBIBYTE: 0x10, 2 * MEBIBYTE: 0x20, 4 * MEBIBYTE: 0x40, 8 * MEBIBYTE: 0x80}
-"""Bits of the flags field that say how large an area is."""
+"""Bits of the flags field for the size of an area."""
 
 AREA_HOSTS = {
     (512, MEBIBYTE): 2000,
@@ -35,7 +34,7 @@ AREA_HOSTS = {
     (4096, 4 * MEBIBYTE): 1000,
     (4096, 8 * MEBIBYTE): 2000,
 }
-"""How many hosts an area has for its sector and area size (sanlock.8, direct init)."""
+"""The number of hosts by sector and area size (sanlock.8, direct init)."""
 
 WHOLE_AREA_BYTES = {512: MEBIBYTE, 4096: 8 * MEBIBYTE}
 """The size of an area for all 2000 hosts, by sector size."""
@@ -50,7 +49,7 @@ class Layout:
 
     @property
     def max_hosts(self) -> int:
-        """How many hosts fit; raises ``InputError`` for sizes that sanlock does not have."""
+        """The number of hosts; raises ``InputError`` for sizes that sanlock does not have."""
         try:
             return AREA_HOSTS[self.sector_size, self.area_bytes]
         except KeyError:
@@ -64,7 +63,7 @@ DEFAULT_LAYOUT = Layout()
 
 @dataclass(frozen=True)
 class LeaderRecord:
-    """The fields of a leader record as they are on the storage; names without their NULs."""
+    """The fields of a leader record; names without their NULs."""
 
     magic: int
     version: int
@@ -117,8 +116,8 @@ def encode_leader(record: LeaderRecord) -> bytes:
 def decode_leader(data: bytes, where: str) -> LeaderRecord:
     """Return the record at the start of *data*; *where* names the place in an error.
 
-    Raises ``FormatError`` for too few bytes, a wrong checksum, sizes that sanlock
-    does not have and names that are no text.  Magic and version are for the caller.
+    Raises ``FormatError`` for too few bytes, a wrong checksum, sizes that sanlock does not have
+    and names that are no text.  The caller checks magic and version.
     """
     if len(data) < RECORD.size:
         raise FormatError(f"{where}: {len(data)} bytes are too few for a lease record.")
@@ -157,7 +156,7 @@ def decode_leader(data: bytes, where: str) -> LeaderRecord:
 
 
 def layout_of(data: bytes, magics: Collection[int]) -> Layout | None:
-    """Return the sizes that the record at the start of *data* states, checksum or not.
+    """Return the sizes in the record at the start of *data*, whatever its checksum.
 
     None when it has none of *magics*, and for sizes that sanlock does not have.
     """
@@ -172,7 +171,7 @@ def layout_of(data: bytes, magics: Collection[int]) -> Layout | None:
 
 
 def expect(record: LeaderRecord, magic: int, major_version: int, where: str, what: str) -> None:
-    """Raise ``FormatError`` unless *record* is a *what* of a version that is understood."""
+    """Raise ``FormatError`` unless *record* is a *what* with a known version."""
     if record.magic != magic:
         raise FormatError(f"{where}: this is no {what} (magic {record.magic:08x}).")
     if record.version >> 16 != major_version:
@@ -192,7 +191,7 @@ def crc32c(data: bytes) -> int:
 
 
 def _name(option: str, text: str) -> bytes:
-    """Return *text* for a name field, which keeps room for one NUL."""
+    """Return *text* for a name field, which needs room for one NUL."""
     try:
         data = text.encode("ascii")
     except UnicodeEncodeError:
@@ -203,7 +202,7 @@ def _name(option: str, text: str) -> bytes:
 
 
 def _text(field: bytes, where: str) -> str:
-    """Return a name field as text; what stands behind the first NUL is residue."""
+    """Return a name field as text, up to its first NUL."""
     try:
         return field.split(b"\0", 1)[0].decode("utf-8")
     except UnicodeDecodeError:

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """NAME.leases: the leader records of sanlock's resource leases, one area for each lease.
 
-Area 0 is the lease ``manager``, area 1 the lease ``configuration``.  The leader
-says who owns a lease and counts its versions; what decides who becomes owner
-(sanlock's ballots, or kernel locks on a single machine) is not here.
+Area 0 is the lease ``manager``, area 1 the lease ``configuration``.  The leader has the owner of
+a lease and its version; what decides who becomes owner (sanlock's ballots, or kernel locks on a
+single machine) is not here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...errors import FormatError, InputError, LeaseError, StorageError
-from ...names import MAX_HOST_ID
+from ...names import MAX_HOST_ID, whole_number
 from ..block_file import PAGE, SECTOR, BlockFile, HeldFile
 from .leader_record import (
     ALIGN_FLAGS,
@@ -32,7 +32,7 @@ MAGIC_CLEARED = 0x11282016
 VERSION = 0x00060004
 
 REQUEST = struct.Struct("<IIQI")
-"""The second sector of an area: magic, version, lease version asked for, how."""
+"""The second sector of an area: magic, version, requested lease version, how."""
 
 REQUEST_MAGIC = 0x08292011
 REQUEST_VERSION = 0x00010001
@@ -49,9 +49,9 @@ _U64 = 1 << 64
 class ResourceLease:
     """The leader of one lease.
 
-    ``version`` (sanlock's lver) rises with each acquisition.  ``timestamp`` is whole
-    seconds of the owner's monotonic clock when it acquired, 0 when free; the owner
-    fields then still name the last one.  The ``write`` fields say who wrote it.
+    ``version`` (sanlock's lver) rises with each acquisition.  ``timestamp`` is whole seconds of
+    the owner's monotonic clock at the acquisition, 0 when free; the owner fields then have the
+    last owner.  The ``write`` fields are about the writer.
     """
 
     lockspace: str
@@ -101,7 +101,7 @@ def encode_lease(lease: ResourceLease) -> bytes:
 def decode_lease(sector: bytes, where: str) -> ResourceLease:
     """Return the leader in *sector*; *where* names its place in an error.
 
-    Raises ``FormatError`` for a wrong checksum and something that is no lease.
+    Raises ``FormatError`` for a wrong checksum and something else than a lease.
     """
     record = decode_leader(sector, where)
     if record.magic == MAGIC_CLEARED:
@@ -123,37 +123,31 @@ def decode_lease(sector: bytes, where: str) -> ResourceLease:
 
 
 def initial_leases(
-    lockspace: str,
-    names: Sequence[str] = LEASE_NAMES,
-    max_hosts: int = MAX_HOST_ID,
-    layout: Layout = DEFAULT_LAYOUT,
+    lockspace: str, max_hosts: int = MAX_HOST_ID, layout: Layout = DEFAULT_LAYOUT
 ) -> bytes:
-    """Return one area for each of *names*, as ``sanlock direct init`` writes it.
+    """Return one area for each lease of a cluster, as ``sanlock direct init`` writes it.
 
     *max_hosts* is how many hosts may compete for a lease (sanlock's num_hosts).
     """
-    if not 1 <= max_hosts <= layout.max_hosts:
-        raise InputError("max_hosts", max_hosts, f"a number from 1 to {layout.max_hosts}")
-    if not names or not all(names) or len(set(names)) != len(names):
-        raise InputError("names", list(names), "names of leases, each one once")
+    whole_number(max_hosts, "max_hosts", 1, layout.max_hosts, "a number")
     request = REQUEST.pack(REQUEST_MAGIC, REQUEST_VERSION, 0, 0).ljust(layout.sector_size, b"\0")
     areas = []
-    for name in names:
+    for name in LEASE_NAMES:
         leader = encode_lease(ResourceLease(lockspace, name, num_hosts=max_hosts, layout=layout))
         areas.append((leader + request).ljust(layout.area_bytes, b"\0"))
     return b"".join(areas)
 
 
 def area_offset(index: int, layout: Layout = DEFAULT_LAYOUT) -> int:
-    """Return where the area number *index* of a leases file begins."""
+    """Return the offset of the area number *index* of a leases file."""
     return index * layout.area_bytes
 
 
 def leases_layout(file: BlockFile) -> Layout:
-    """Return the sizes that a leader in the leases *file* states, damaged or not.
+    """Return the sizes in a leader of the leases *file*, damaged or not.
 
-    The first leader's, or the second's where the first is gone.  Raises ``FormatError``
-    when neither is there.
+    The first leader's, or the second's if the first is gone.  Raises ``FormatError`` when
+    neither is there.
     """
     size = file.size
     for offset in (0, *ALIGN_FLAGS):
@@ -172,9 +166,9 @@ def read_leader(file: BlockFile, index: int, layout: Layout = DEFAULT_LAYOUT) ->
 
 
 def write_leader(file: BlockFile, index: int, lease: ResourceLease) -> None:
-    """Write the leader of area *index*; one of an older version is refused.
+    """Write the leader of area *index*; only for the node that has won the lease.
 
-    Only who has won the lease may call this.
+    Raises ``StorageError`` for another lease than the present one, and for an older version.
     """
     present = read_leader(file, index, lease.layout)
     if (present.lockspace, present.name) != (lease.lockspace, lease.name):
@@ -197,14 +191,14 @@ class LeaseFile:
     """
 
     def __init__(self, path: str, names: Sequence[str]) -> None:
-        """Describe the file; *names* are its leases in the order of their areas."""
+        """Remember *path*; *names* are its leases in the order of their areas."""
         self.path = path
         self.names = tuple(names)
         self._file = HeldFile(path, SECTOR)
         self._layout: Layout | None = None
 
     def index(self, name: str) -> int:
-        """Return the number of a lease's area; ``LeaseError`` for a name that is none."""
+        """Return the number of a lease's area; ``LeaseError`` for an unknown name."""
         if name not in self.names:
             raise LeaseError(
                 f"there is no lease {name!r}; expected one of {', '.join(self.names)}."
@@ -212,11 +206,11 @@ class LeaseFile:
         return self.names.index(name)
 
     def offset(self, name: str) -> int:
-        """Return where a lease's area begins, in bytes."""
+        """Return the offset of a lease's area."""
         return area_offset(self.index(name), self._known_layout(self._file.for_reading()))
 
     def read(self, name: str) -> ResourceLease:
-        """Return the leader of a lease from the storage, which must be of that name."""
+        """Return the leader of a lease; ``FormatError`` when it is of another name."""
         index = self.index(name)
         file = self._file.for_reading()
         layout = self._known_layout(file)
@@ -227,13 +221,13 @@ class LeaseFile:
                     f"{self.path}: area {index} is lease {leader.name!r}, not {name!r}."
                 )
         except FormatError:
-            # It may have been made anew with other sizes: the next look finds them.
+            # It may have been created again with other sizes: the next read finds them.
             self._layout = None
             raise
         return leader
 
     def write(self, leader: ResourceLease) -> None:
-        """Write a leader; only who has won the lease may do that."""
+        """Write a leader; only for the node that has won the lease."""
         write_leader(self._file.for_writing(), self.index(leader.name), leader)
 
     def close(self) -> None:

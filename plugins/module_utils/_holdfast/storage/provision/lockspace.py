@@ -1,33 +1,72 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Lockspace and leases of a cluster, from nothing to wanted and back.
+"""Creating and removing lockspace and leases of a cluster, and what all of its files share.
 
-A lockspace that anybody uses is never replaced or removed unless that is forced,
-and the error says who uses it.
+``look_...`` reads what there is, ``plan_...`` is a pure function from that and from the desired
+state to steps, or to the reason why not, and ``apply_...`` takes the steps.  Check mode and the
+diff come from the same plan.
+
+A lockspace in use is never replaced or removed unless that is forced; the error names its users.
 """
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...errors import FormatError, InputError, LeaseError, StorageError
 from ..block_file import SECTOR, BlockFile
 from ..kernel_lock import KernelLock, locked_ranges
-from ..lockspace.delta_lease import HostLeases, LeaseArea, initial_lockspace, lease_users
+from ..lockspace.delta_lease import HostLeases, initial_lockspace, lease_users, read_lockspace
 from ..lockspace.host_timing import checked_io_timeout
 from ..lockspace.leader_record import AREA_HOSTS, DEFAULT_LAYOUT, MEBIBYTE, WHOLE_AREA_BYTES, Layout
 from ..lockspace.resource_lease import LEASE_NAMES, initial_leases, leases_layout, read_leader
-from ..whole_file import ClusterPaths, create, exists, remove
-from .plan import Plan, Step, check_folder, make, refuse_users
+from ..whole_file import ClusterPaths, cannot_create, create, exists, remove
+
+if TYPE_CHECKING:
+    from ..whiteboard.lint import Repair
+
+OF_FOLDER = ("create", "replace", "remove", "lay-out-anew")
+"""The actions that need a writable folder; the others write into a file that is there."""
 
 DEFAULT_IO_TIMEOUT = 2
 """Seconds; with a watchdog that fires after 10 s a host is dead after 26 s."""
 
 
 @dataclass(frozen=True)
+class Step:
+    """One change: ``action`` is one of ``OF_FOLDER``, set-maintenance or repair (``repair``)."""
+
+    action: str
+    path: str
+    repair: Repair | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The steps, and the state before and after them as plain data.
+
+    ``warnings`` say what is desired but will not be done, and why.
+    """
+
+    before: Mapping[str, object]
+    after: Mapping[str, object]
+    steps: tuple[Step, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self.steps)
+
+
+@dataclass(frozen=True)
 class LockspaceWanted:
-    """What the operator wants of lockspace and leases; a number that is None stays as it is.
+    """The desired lockspace and leases; a number that is None stays as it is.
 
     ``sector_size`` and ``area_bytes`` are sanlock's, for lockspace and leases alike.
     """
@@ -42,7 +81,7 @@ class LockspaceWanted:
 
 @dataclass(frozen=True)
 class LockspaceFound:
-    """What there is: contents, or what is wrong with a file that exists; and who uses it."""
+    """What there is: contents, or the problem of a file that exists; and its users."""
 
     hosts: HostLeases | None = None
     hosts_problem: str = ""
@@ -54,7 +93,7 @@ class LockspaceFound:
 
 @dataclass(frozen=True)
 class LockspacePlan(Plan):
-    """The plan for lockspace and leases, and the numbers for those files that it makes."""
+    """The plan for lockspace and leases, and the numbers for the files that it creates."""
 
     io_timeout: int = DEFAULT_IO_TIMEOUT
     layout: Layout = DEFAULT_LAYOUT
@@ -69,8 +108,7 @@ def look_lockspace(paths: ClusterPaths) -> LockspaceFound:
     users: list[str] = []
     if exists(paths.lockspace):
         try:
-            with LeaseArea(paths.lockspace) as area:
-                hosts = area.read()
+            hosts = read_lockspace(paths.lockspace)
         except FormatError as error:
             hosts_problem = str(error)
         users += _users(paths.lockspace, hosts)
@@ -91,10 +129,10 @@ def plan_lockspace(
 ) -> LockspacePlan:
     """Return the steps to the wanted lockspace and leases.
 
-    Raises ``StorageError`` for a file of another format, name or geometry in the way and
-    ``LeaseError`` naming the users of a lockspace that would be replaced or removed;
-    with ``force`` neither.  ``InputError`` for an I/O timeout with which healthy nodes
-    are reset, and for sizes that sanlock does not have.
+    Unless forced, raises ``StorageError`` for a file of another format, name or geometry in the
+    way, and ``LeaseError`` naming the users of a lockspace that would be replaced or removed.
+    Raises ``InputError`` for an I/O timeout with which healthy nodes are reset, and for sizes
+    that sanlock does not have.
     """
     if wanted.io_timeout is not None:
         checked_io_timeout(wanted.io_timeout)
@@ -126,10 +164,9 @@ def plan_lockspace(
 def apply_lockspace(plan: LockspacePlan, wanted: LockspaceWanted, paths: ClusterPaths) -> bool:
     """Take the steps of *plan*; return whether any of them changed something.
 
-    A step that finds its file already created by another node changes nothing.
-    Between plan and act a node could have joined: unless forced, the kernel locks of
-    all host ids are held while files are replaced or removed, and users looked for
-    once more.
+    A step whose file another node created in the meantime changes nothing.  A node could have
+    joined since the plan was made: unless forced, the kernel locks of all host ids are held
+    while files are replaced or removed, and users are looked for once more.
     """
     check_folder(plan, paths)
     guard = None
@@ -142,8 +179,7 @@ def apply_lockspace(plan: LockspacePlan, wanted: LockspaceWanted, paths: Cluster
     changed = False
     try:
         if guard is not None:
-            with LeaseArea(paths.lockspace) as area:
-                refuse_users(False, lease_users(area.read()), "changed", paths)
+            refuse_users(False, lease_users(read_lockspace(paths.lockspace)), "changed", paths)
         for step in plan.steps:
             changed |= _apply_step(step, plan, wanted.name, paths)
     finally:
@@ -152,8 +188,46 @@ def apply_lockspace(plan: LockspacePlan, wanted: LockspaceWanted, paths: Cluster
     return changed
 
 
+def check_folder(plan: Plan, paths: ClusterPaths) -> None:
+    """Raise the ``StorageError`` that *plan* would meet in the folder; for check mode too."""
+    first = next((step for step in plan.steps if step.action in OF_FOLDER), None)
+    if first is None:
+        return
+    folder = Path(paths.folder)
+    number = 0
+    if not folder.exists():
+        number = errno.ENOENT
+    elif not folder.is_dir():
+        number = errno.ENOTDIR
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        number = errno.EACCES
+    if number:
+        raise cannot_create(first.path, OSError(number, os.strerror(number)))
+
+
+def make(path: str, problem: str, force: bool) -> Step:
+    """Return the step that creates a file, or with *force* replaces one with a *problem*."""
+    if not problem:
+        return Step("create", path)
+    if not force:
+        raise StorageError(
+            f"{problem.rstrip('.')}; it is left as it is. Move {path} away, or use force to"
+            " overwrite it."
+        )
+    return Step("replace", path)
+
+
+def refuse_users(force: bool, users: Sequence[str], what: str, paths: ClusterPaths) -> None:
+    """Raise ``LeaseError`` with the *users* of the lockspace if there are any, unless forced."""
+    if users and not force:
+        raise LeaseError(
+            f"{paths.lockspace} is in use and nothing is {what}: {', '.join(users)}. Stop"
+            " holdfast there; use force only for nodes that are certainly off."
+        )
+
+
 def refuse_use(force: bool, found: LockspaceFound, what: str, paths: ClusterPaths) -> None:
-    """Refuse to go on with a lockspace in use, or with one that cannot tell whether it is."""
+    """Raise an error for a lockspace in use, or one that does not show whether it is."""
     refuse_users(force, found.users, what, paths)
     if found.hosts_problem and not force:
         raise StorageError(
@@ -175,7 +249,7 @@ def _removal(wanted: LockspaceWanted, found: LockspaceFound, paths: ClusterPaths
 
 
 def _users(path: str, hosts: HostLeases | None) -> list[str]:
-    """Return who uses the lockspace, in words: by its leases and by its kernel locks."""
+    """Return the users of the lockspace as text, by its leases and its kernel locks."""
     users = lease_users(hosts) if hosts is not None else []
     for start, _length in locked_ranges(path, 0, MEBIBYTE):
         host_id = start // SECTOR + 1
@@ -190,7 +264,7 @@ def _lockspace_of(paths: ClusterPaths) -> str:
 
 
 def _wanted_layout(wanted: LockspaceWanted, found: LockspaceFound) -> Layout:
-    """Return the sizes that lockspace and leases shall have; those that are there unless told."""
+    """Return the desired sizes of lockspace and leases, by default the present ones."""
     present = found.hosts.layout if found.hosts is not None else found.lease_layout
     present = present or DEFAULT_LAYOUT
     sector_size = wanted.sector_size or present.sector_size
@@ -209,7 +283,7 @@ def _wanted_layout(wanted: LockspaceWanted, found: LockspaceFound) -> Layout:
 
 
 def _read_leases(path: str, lockspace: str) -> tuple[tuple[str, ...], Layout]:
-    """Return names and sizes of the leases in the file at *path*, which must be of *lockspace*."""
+    """Return names and sizes of the leases in the file at *path*, all of *lockspace*."""
     with BlockFile.open(path, alignment=SECTOR) as file:
         layout = leases_layout(file)
         if file.size < len(LEASE_NAMES) * layout.area_bytes:
@@ -258,7 +332,7 @@ def _state(found: LockspaceFound, paths: ClusterPaths) -> dict[str, object]:
 def _lockspace_step(
     wanted: LockspaceWanted, found: LockspaceFound, layout: Layout, paths: ClusterPaths
 ) -> Step | None:
-    """Return what has to be done about the lockspace file."""
+    """Return the step for the lockspace file, if any."""
     hosts = found.hosts
     if hosts is None:
         return make(paths.lockspace, found.hosts_problem, wanted.force)
@@ -275,10 +349,10 @@ def _lockspace_step(
 def _leases_step(
     wanted: LockspaceWanted, found: LockspaceFound, layout: Layout, paths: ClusterPaths
 ) -> Step | None:
-    """Return what has to be done about the leases file.
+    """Return the step for the leases file, if any.
 
-    It stays when only the lockspace is made anew: the version of the manager lease is
-    the epoch, and records of an older epoch are refused.
+    It stays when the lockspace is replaced: the version of the manager lease is the epoch, and
+    records of an older epoch are refused.
     """
     if found.lease_layout is None:
         return make(paths.leases, found.leases_problem, wanted.force)
@@ -288,7 +362,7 @@ def _leases_step(
 
 
 def _other_sizes(path: str, layout: Layout) -> str:
-    """Return what is in the way of a file with other sizes."""
+    """Return the problem of a file with other sizes."""
     return (
         f"{path} has sectors of {layout.sector_size} bytes and areas of {layout.area_bytes} bytes"
     )

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whiteboard and records of a cluster, from nothing to wanted and back.
+"""Creating and removing whiteboard and records of a cluster.
 
-Whether they may be replaced or removed is for the lockspace beside them to say.
+The lockspace beside them shows whether they may be replaced or removed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ...errors import FormatError, InputError, LeaseError
-from ...names import MAX_HOST_ID, host_id
+from ...names import MAX_HOST_ID, host_id, whole_number
 from ..records import DEFAULT_COPY_BYTES, Geometry, Kind, RecordFile
 from ..whiteboard.block import (
     BLOCK_BYTES,
@@ -23,11 +23,29 @@ from ..whiteboard.block import (
     without_padding,
 )
 from ..whiteboard.file import Whiteboard
-from ..whiteboard.host_life import Sighting, host_guard, look, look_twice
-from ..whiteboard.lint import LEAVE, Repair, apply_repair, lint, plan_block, plan_repair
+from ..whiteboard.lint import (
+    LEAVE,
+    Repair,
+    Sighting,
+    apply_repair,
+    host_guard,
+    lint,
+    look,
+    look_twice,
+    plan_block,
+    plan_repair,
+)
 from ..whole_file import ClusterPaths, exists, remove
-from .lockspace import LockspaceFound, look_lockspace, refuse_use
-from .plan import Plan, Step, check_folder, make, refuse_users
+from .lockspace import (
+    LockspaceFound,
+    Plan,
+    Step,
+    check_folder,
+    look_lockspace,
+    make,
+    refuse_use,
+    refuse_users,
+)
 from .records import (
     RecordsFound,
     lay_out_anew,
@@ -41,11 +59,11 @@ DEFAULT_MAX_HOSTS = 64
 
 @dataclass(frozen=True)
 class MetadataWanted:
-    """What the operator wants of whiteboard and records; None leaves a thing as it is.
+    """The desired whiteboard and records; None leaves a value as it is.
 
-    ``clear_host`` is the host id whose block shall be blank; ``watch`` for how many
-    seconds nodes are watched for signs of life before their blocks are touched;
-    ``record_sizes`` the bytes of a copy of a record, of the kinds that it names.
+    ``clear_host`` is the host id whose block shall be blank; ``watch`` is for how many seconds
+    nodes are watched for signs of life before their blocks are touched; ``record_sizes`` is the
+    bytes of a copy by kind.
     """
 
     name: str
@@ -64,10 +82,9 @@ class MetadataWanted:
 class MetadataFound:
     """What there is; ``maintenance`` is None when the global block is damaged.
 
-    ``global_bytes`` are those of the global block.  ``seen`` is two looks at the nodes,
-    if anything is wanted for which they were watched.  ``direct`` is False where the
-    file system refuses direct I/O.  ``records`` is what stands in a file whose records
-    are to have other sizes.
+    ``seen`` is two looks at the nodes, if they had to be watched.  ``direct`` is False where the
+    file system refuses direct I/O.  ``records`` is about a file whose records are to get other
+    sizes.
     """
 
     board_hosts: int | None = None
@@ -90,8 +107,8 @@ def look_metadata(
 ) -> MetadataFound:
     """Return what there is of whiteboard, records and the lockspace beside them.
 
-    Where *wanted* asks for a block to be cleared or repaired and there is something to
-    do, the nodes are watched for as long as it says.
+    Where a block is to be cleared or repaired, the nodes are watched for as long as *wanted*
+    says.
     """
     board = _look_whiteboard(paths, wanted, sleep)
     geometry = None
@@ -117,10 +134,9 @@ def look_metadata(
 def plan_metadata(wanted: MetadataWanted, found: MetadataFound, paths: ClusterPaths) -> Plan:
     """Return the steps to the wanted whiteboard and records.
 
-    Raises ``StorageError`` for a file of another format or cluster in the way and
-    ``LeaseError`` when files in use would go, unless forced, or would be laid out
-    anew; ``InputError`` for a number of hosts out of range or other than that of files
-    which exist.
+    Raises ``StorageError`` for a file of another format or cluster in the way, and
+    ``LeaseError`` when files in use would be replaced, unless forced, or laid out again;
+    ``InputError`` for a number of hosts out of range or other than that of existing files.
     """
     before = _state(found, paths)
     if not wanted.present:
@@ -137,7 +153,7 @@ def plan_metadata(wanted: MetadataWanted, found: MetadataFound, paths: ClusterPa
     maintenance = present if wanted.maintenance is None else wanted.maintenance
     changes: dict[int, tuple[bytes, bytes]] = {}
     if maintenance != present:
-        # Of the global block, what the operator says counts and not what a repair would say.
+        # For the global block the operator's value counts, not that of a repair.
         repairs = [repair for repair in repairs if repair.host_id]
         steps.append(Step("set-maintenance", paths.metadata))
         block = GlobalBlock(bool(maintenance))
@@ -160,14 +176,18 @@ def plan_metadata(wanted: MetadataWanted, found: MetadataFound, paths: ClusterPa
     if changes:
         before["blocks"] = {str(number): _shown(old) for number, (old, _new) in changes.items()}
         after["blocks"] = {str(number): _shown(new) for number, (_old, new) in changes.items()}
-    warnings = tuple(_why_left(repair) for repair in repairs if repair.action == LEAVE)
+    warnings = tuple(
+        f"{repair.problem}; it is left as it is: {repair.reason}."
+        for repair in repairs
+        if repair.action == LEAVE
+    )
     return Plan(before, after, tuple(steps), warnings)
 
 
 def apply_metadata(plan: Plan, wanted: MetadataWanted, paths: ClusterPaths) -> bool:
     """Take the steps of *plan*; return whether any of them changed something.
 
-    Between plan and act another node may have done the same: then it is no change.
+    A step that another node took in the meantime is no change.
     """
     check_folder(plan, paths)
     changed = False
@@ -195,7 +215,7 @@ def apply_metadata(plan: Plan, wanted: MetadataWanted, paths: ClusterPaths) -> b
 
 
 def _apply_records(step: Step, plan: Plan, wanted: MetadataWanted, paths: ClusterPaths) -> bool:
-    """Create the file of records, or give it other sizes."""
+    """Create the file of records, or change its sizes."""
     if step.action == "lay-out-anew":
         with RecordFile(paths.state) as file:
             present = file.geometry()
@@ -256,7 +276,7 @@ def _look_at_nodes(
     wanted: MetadataWanted,
     sleep: Callable[[float], None],
 ) -> Sighting:
-    """Look at the nodes, and watch them if there is anything to clear or to repair."""
+    """Return one look at the nodes, or two if there is anything to clear or repair."""
     first = look(whiteboard, paths.lockspace)
     seen = Sighting(first, first)
     if not _changes(wanted, seen):
@@ -265,7 +285,7 @@ def _look_at_nodes(
 
 
 def _file_steps(wanted: MetadataWanted, found: MetadataFound, paths: ClusterPaths) -> list[Step]:
-    """Return what has to be done about the two files themselves."""
+    """Return the steps that create or replace the two files."""
     steps: list[Step] = []
     if found.board_hosts is None:
         steps.append(make(paths.metadata, found.board_problem, wanted.force))
@@ -280,7 +300,7 @@ def _file_steps(wanted: MetadataWanted, found: MetadataFound, paths: ClusterPath
 
 
 def _changes(wanted: MetadataWanted, seen: Sighting) -> list[Repair]:
-    """Return what is wanted to be cleared and repaired, as far as it is not so already."""
+    """Return the changes of blocks that are to be cleared or repaired."""
     last = seen.second
     repairs = []
     if wanted.repair:
@@ -294,7 +314,7 @@ def _changes(wanted: MetadataWanted, seen: Sighting) -> list[Repair]:
 
 
 def _repairs(wanted: MetadataWanted, found: MetadataFound) -> list[Repair]:
-    """Return the changes of blocks; ``LeaseError`` when the block to clear is of a live node."""
+    """Return the changes of blocks; ``LeaseError`` when the block to clear is a live node's."""
     if wanted.clear_host is not None:
         limit = found.board_hosts if found.board_hosts is not None else _max_hosts(wanted, found)
         if host_id(wanted.clear_host, "clear_host") > limit:
@@ -313,13 +333,8 @@ def _repairs(wanted: MetadataWanted, found: MetadataFound) -> list[Repair]:
     return repairs
 
 
-def _why_left(repair: Repair) -> str:
-    """Return the warning about a block that is not repaired."""
-    return f"{repair.problem}; it is left as it is: {repair.reason}."
-
-
 def _shown(block: bytes) -> str:
-    """Return the bytes of a block as text, for a diff; the padding is left out."""
+    """Return a block without its padding as text for a diff."""
     return without_padding(block).decode("ascii", "backslashreplace")
 
 
@@ -357,15 +372,14 @@ def _state(found: MetadataFound, paths: ClusterPaths) -> dict[str, object]:
 def _max_hosts(wanted: MetadataWanted, found: MetadataFound) -> int:
     """Return for how many hosts the records are or will be.
 
-    The number of existing files is not changed.  A whiteboard without records, as
-    hosted engine leaves it, may have blocks for more hosts than the records.
+    The number of existing files stays.  A whiteboard without records, as hosted engine leaves
+    it, may have blocks for more hosts than the records.
     """
     recorded = found.geometry.max_hosts if found.geometry is not None else None
     number = wanted.max_hosts
     if number is None:
         return recorded or found.board_hosts or DEFAULT_MAX_HOSTS
-    if not 1 <= number <= MAX_HOST_ID:
-        raise InputError("max_hosts", number, f"a number from 1 to {MAX_HOST_ID}")
+    whole_number(number, "max_hosts", 1, MAX_HOST_ID, "a number")
     if recorded is not None and recorded != number:
         raise InputError("max_hosts", number, f"{recorded}, as the existing files have it")
     if found.board_hosts is not None and found.board_hosts < number:
@@ -376,7 +390,7 @@ def _max_hosts(wanted: MetadataWanted, found: MetadataFound) -> int:
 
 
 def _check_block_bytes(wanted: MetadataWanted, found: MetadataFound) -> None:
-    """Raise ``InputError`` for a size of blocks that is none, or not that of the board."""
+    """Raise ``InputError`` for an impossible size of blocks, or one other than the board's."""
     if wanted.block_bytes is None:
         return
     check_block_bytes(wanted.block_bytes)
@@ -389,6 +403,6 @@ def _check_block_bytes(wanted: MetadataWanted, found: MetadataFound) -> None:
 
 
 def _planned_number(plan: Plan, what: str, number: str, default: int) -> int:
-    """Return a number that *plan* has for one file."""
+    """Return a number of *plan* for one file."""
     state = plan.after[what]
     return int(state[number]) if isinstance(state, dict) else default

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The sizes of the records: chosen at creation, changed only while nobody uses the file.
+"""The sizes of the records: chosen at creation, changed only while no node uses the file.
 
-To change them is to lay the file out anew: every record that stands is carried over, as
-it is, into a new file that takes the old one's name whole or not at all.  That is done
-only while no host lease is held, not even by force: what a node wrote between the copy
-and the new name would be lost.
+A change writes a new file with a copy of every record, which replaces the old one as a whole.
+That is done only while no host lease is held, not even by force: what a node wrote between the
+copy and the replacement would be lost.
 """
 
 from __future__ import annotations
@@ -15,9 +14,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from ...errors import FormatError, InputError, LeaseError, StorageError
+from ...errors import FormatError, LeaseError, StorageError
+from ...names import whole_number
 from ..kernel_lock import KernelLock
-from ..lockspace.delta_lease import LeaseArea, lease_users
+from ..lockspace.delta_lease import lease_users, read_lockspace
 from ..records import (
     MAX_COPY_BYTES,
     Geometry,
@@ -28,7 +28,7 @@ from ..records import (
     encode_record,
 )
 from ..whole_file import ClusterPaths, create, exists
-from .plan import refuse_users
+from .lockspace import refuse_users
 
 MEBIBYTE = 1 << 20
 MAX_SIZE = MAX_COPY_BYTES // MEBIBYTE
@@ -38,15 +38,15 @@ OPTIONS: Mapping[Kind, str] = {
     Kind.CRM: "manager_record_size",
     Kind.CONFIGURATION: "configuration_size",
 }
-"""What the module ``metadata`` calls the size of each kind of record."""
+"""The option of the module ``metadata`` for the size of each kind of record."""
 
 
 @dataclass(frozen=True)
 class RecordsFound:
-    """What stands in a file that is to be laid out anew.
+    """The records in a file whose sizes are to change.
 
-    ``largest`` is the bytes of the largest payload of each kind; ``problem`` says why
-    the records cannot be carried over, and is empty if they can.
+    ``largest`` is the bytes of the largest payload of each kind; ``problem`` is why the records
+    cannot be copied, "" if they can.
     """
 
     largest: Mapping[Kind, int] = field(default_factory=dict)
@@ -54,31 +54,28 @@ class RecordsFound:
 
 
 def sizes_from_options(options: Mapping[str, object]) -> dict[Kind, int]:
-    """Return the bytes of a copy of each kind that *options*, in MiB, say something about."""
-    sizes = {}
-    for kind, option in OPTIONS.items():
-        size = options.get(option)
-        if size is None:
-            continue
-        if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= MAX_SIZE:
-            raise InputError(option, size, f"a whole number of MiB from 1 to {MAX_SIZE}")
-        sizes[kind] = size * MEBIBYTE
-    return sizes
+    """Return the bytes of a copy of each kind that has a size, in MiB, in *options*."""
+    what = "a whole number of MiB"
+    return {
+        kind: whole_number(options[option], option, 1, MAX_SIZE, what) * MEBIBYTE
+        for kind, option in OPTIONS.items()
+        if options.get(option) is not None
+    }
 
 
 def records_document(geometry: Geometry, paths: ClusterPaths) -> dict[str, object]:
-    """Return the file of records as plain data, its sizes in MiB by the option that sets them."""
+    """Return the file of records as plain data, its sizes in MiB by their options."""
     return {
         "path": paths.state,
         "cluster": geometry.cluster,
         "max_hosts": geometry.max_hosts,
-        # A file of an earlier version may have records that are no whole number of them.
+        # In a file of an earlier version they may be no whole number of MiB.
         **{option: geometry.copy_bytes[kind] / MEBIBYTE for kind, option in OPTIONS.items()},
     }
 
 
 def look_records(path: str, present: Geometry, sizes: Mapping[Kind, int]) -> RecordsFound:
-    """Return what stands in the file at *path* if other *sizes* than it has are wanted."""
+    """Return the records in the file at *path* if its sizes are not *sizes*."""
     if not _differs(present, sizes):
         return RecordsFound()
     try:
@@ -99,15 +96,15 @@ def look_records(path: str, present: Geometry, sizes: Mapping[Kind, int]) -> Rec
 def plan_sizes(
     present: Geometry, sizes: Mapping[Kind, int], found: RecordsFound, users: tuple[str, ...]
 ) -> Geometry:
-    """Return the geometry with the wanted *sizes*, the *present* one if it has them.
+    """Return the geometry with *sizes*, the *present* one if it has them.
 
-    Raises ``StorageError`` when a record does not fit or cannot be carried over, and
-    ``LeaseError`` naming the *users* of a cluster that is in use.
+    Raises ``StorageError`` when a record does not fit or cannot be copied, and ``LeaseError``
+    naming the *users* of a cluster that is in use.
     """
     if not _differs(present, sizes):
         return present
     wanted = replace(present, copy_bytes={**present.copy_bytes, **sizes})
-    has = _told(present, sizes)
+    has = _present_sizes(present, sizes)
     if users:
         raise LeaseError(
             f"The file of records was made with {has}; it is laid out anew only while the cluster"
@@ -128,9 +125,9 @@ def plan_sizes(
 
 
 def lay_out_anew(paths: ClusterPaths, wanted: Geometry) -> bool:
-    """Give the file of records the *wanted* geometry; False when it has it already.
+    """Give the file of records the *wanted* geometry; return False when it has it already.
 
-    Nobody can join by a kernel lock meanwhile, and host leases are read once more.
+    No node can join by a kernel lock meanwhile, and host leases are read once more.
     """
     with _nobody_joins(paths):
         with RecordFile(paths.state) as file:
@@ -142,7 +139,7 @@ def lay_out_anew(paths: ClusterPaths, wanted: Geometry) -> bool:
 
 
 def _laid_out(path: str, present: Geometry, wanted: Geometry) -> Iterator[tuple[int, bytes]]:
-    """Yield the pieces of the new file: its header, and each record in its new place."""
+    """Yield the pieces of the new file: its header, and each record at its new offset."""
     yield 0, encode_header(wanted)
     for record in _records(path, present):
         data = encode_record(record)
@@ -166,7 +163,7 @@ def _records(path: str, geometry: Geometry) -> Iterator[Record]:
 
 @contextmanager
 def _nobody_joins(paths: ClusterPaths) -> Iterator[None]:
-    """Hold the kernel locks of all host ids, once none of them turned out to be in use."""
+    """Hold the kernel locks of all host ids; raises ``LeaseError`` when one is in use."""
     if not exists(paths.lockspace):
         yield
         return
@@ -174,8 +171,8 @@ def _nobody_joins(paths: ClusterPaths) -> Iterator[None]:
     if not guard.take():
         raise LeaseError(f"{paths.lockspace} is in use by a node; nothing is laid out anew.")
     try:
-        with LeaseArea(paths.lockspace) as area:
-            refuse_users(False, lease_users(area.read()), "laid out anew", paths)
+        hosts = read_lockspace(paths.lockspace)
+        refuse_users(False, lease_users(hosts), "laid out anew", paths)
         yield
     finally:
         guard.release()
@@ -185,7 +182,7 @@ def _differs(present: Geometry, sizes: Mapping[Kind, int]) -> bool:
     return any(present.copy_bytes[kind] != size for kind, size in sizes.items())
 
 
-def _told(present: Geometry, sizes: Mapping[Kind, int]) -> str:
-    """Return the present sizes of what is wanted otherwise."""
+def _present_sizes(present: Geometry, sizes: Mapping[Kind, int]) -> str:
+    """Return as text the present sizes of the kinds in *sizes*."""
     sizes_now = {kind: present.copy_bytes[kind] / MEBIBYTE for kind in sizes}
     return " and ".join(f"{OPTIONS[kind]}={size:g}" for kind, size in sizes_now.items())

@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One block of the whiteboard, byte for byte as oVirt's hosted engine has it.
+"""One block of the whiteboard, byte for byte as in oVirt's hosted engine.
 
-Two kinds of board are in use, and the size of a block says which: 4096 bytes, as
-hosted engine writes them, fields joined by ``|`` and ``maintenance=1``; and 2048
-bytes, as its page documents them, fields joined by `` | `` and ``maintenance = 1``.
-Either way the machine part is the first 512 bytes, with a CRC-32 among its fields,
-and the rest is text for people.
+There are two kinds of board, with different sizes of a block: 4096 bytes, as hosted engine
+writes them, with fields joined by ``|`` and ``maintenance=1``; and 2048 bytes, as its page
+documents them, with fields joined by `` | `` and ``maintenance = 1``.  In both the machine part
+is the first 512 bytes, with a CRC-32 among its fields, and the rest is text for people.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ SMALL_BLOCK_BYTES = 2048
 """The size of a block in oVirt's page "Hosted engine metadata"."""
 
 SEPARATORS: Mapping[int, str] = {BLOCK_BYTES: "|", SMALL_BLOCK_BYTES: " | "}
-"""What stands between the fields of a block, by its size."""
+"""The separator of the fields of a block, by its size."""
 
 MACHINE_BYTES = 512
-"""What the machine part of a block may have (agent/hosted_engine.py): one sector."""
+"""The size of the machine part of a block (agent/hosted_engine.py): one sector."""
 
 PARSE_VERSION = 1
 FEATURE_VERSION = 1
 
 MIN_FIELDS = 10
-"""Fields up to and with the checksum; a block with fewer cannot be checked."""
+"""The fields up to the checksum; a block with fewer cannot be checked."""
 
 MAX_SIZE = max(SEPARATORS)
 
@@ -61,11 +60,11 @@ _BLANK = bytes(MAX_SIZE)
 
 
 def _pattern(separator: str) -> re.Pattern[str]:
-    """Return what a machine part matches; fields after the known ones are ignored."""
+    """Return the pattern of a machine part; fields after the known ones are ignored."""
     mark = re.escape(separator)
     known = mark.join(pattern for _name, pattern in _FIELDS)
     conf = mark.join(pattern for _name, pattern in _CONF_FIELDS)
-    # Nothing, or one field that says nothing alone, or both and whatever follows.
+    # Nothing, or one field that means nothing alone, or both and whatever follows.
     rest = rf"(?:{mark}{conf}(?:{mark}[^|]*)*|(?:{mark}[^|]*)?)"
     return re.compile(rf"{known}{rest}\Z")
 
@@ -75,13 +74,12 @@ _PATTERNS = {size: _pattern(separator) for size, separator in SEPARATORS.items()
 
 @dataclass(frozen=True)
 class HostBlock:
-    """What one node says about itself.
+    """The block of one node.
 
-    ``timestamp`` is whole seconds of the writer's own monotonic clock: it can be
-    compared with an earlier one of the same node, never with a reader's clock.
-    ``health`` is a JSON object, None before the first check.  The two ``conf``
-    fields are None in blocks of agents that did not have them yet.  ``extra`` is
-    lines of ``key=value`` for people.  ``checksum`` is what a block that was read had.
+    ``timestamp`` is whole seconds of the writer's own monotonic clock: it can be compared with
+    an earlier one of the same node, never with a reader's clock.  ``health`` is a JSON object,
+    None before the first check.  The ``conf`` fields are None in blocks of older agents.
+    ``extra`` is lines of ``key=value`` for people.  ``checksum`` is for a block that was read.
     """
 
     host_id: int
@@ -99,26 +97,26 @@ class HostBlock:
 
 @dataclass(frozen=True)
 class GlobalBlock:
-    """What holds for the whole cluster; a blank block means no maintenance."""
+    """The block of the whole cluster; a blank one means no maintenance."""
 
     maintenance: bool = False
 
 
-def check_block_bytes(value: object, option: str = "block_size") -> int:
-    """Return *value* as the size of a block; raises ``InputError`` for any other size."""
+def check_block_bytes(value: object) -> int:
+    """Return *value* as the size of a block, 4096 or 2048; raises ``InputError`` for others."""
     if isinstance(value, int) and value in SEPARATORS:
         return value
-    raise InputError(option, value, f"{BLOCK_BYTES} or {SMALL_BLOCK_BYTES}")
+    raise InputError("block_size", value, f"{BLOCK_BYTES} or {SMALL_BLOCK_BYTES}")
 
 
 def encode_host(block: HostBlock, block_bytes: int = BLOCK_BYTES) -> bytes:
     """Return the *block_bytes* bytes of *block*.
 
-    Characters beyond ASCII in the health and in ``extra`` are written as escapes,
-    and ``|`` within the health as its JSON escape: hosted engine's reader slices the
-    board by characters and splits at every ``|``, so either would damage what it
-    sees of all later nodes.  Raises ``InputError`` for a host name that would do the
-    same, and when the machine part or the extra text is too long.
+    Characters beyond ASCII in the health and in ``extra`` are written as escapes, and ``|``
+    within the health as its JSON escape: hosted engine's reader slices the board by characters
+    and splits at every ``|``, so either would damage all later nodes for it.  Raises
+    ``InputError`` for a host name that would do the same, and when the machine part or the
+    extra text is too long.
     """
     separator = SEPARATORS[check_block_bytes(block_bytes)]
     _check_host_name(block.host_name)
@@ -159,10 +157,10 @@ def encode_host(block: HostBlock, block_bytes: int = BLOCK_BYTES) -> bytes:
 def decode_host(data: bytes, host_id: int) -> HostBlock | None:
     """Return the block in *data*, read from the slot of *host_id*; None when it is blank.
 
-    The size of *data* says which kind of board it is from.  Raises ``FormatError``
-    for a wrong checksum or none, a block of another host id, an unknown version,
-    bytes that are no UTF-8 and numbers that are none.  Fields after the known ones
-    are covered by the checksum and otherwise ignored.
+    The size of *data* shows the kind of board.  Raises ``FormatError`` for a wrong or missing
+    checksum, a block of another host id, an unknown version, bytes that are no UTF-8, and
+    fields that are no numbers.  Fields after the known ones are covered by the checksum and
+    otherwise ignored.
     """
     pattern = _PATTERNS.get(len(data))
     if pattern is None:
@@ -193,13 +191,12 @@ def encode_global(block: GlobalBlock, block_bytes: int = BLOCK_BYTES) -> bytes:
 
 
 def decode_global(data: bytes) -> GlobalBlock:
-    """Return the global block in *data*, whose size says which kind of board it is from.
+    """Return the global block in *data*, whose size shows the kind of board.
 
-    As hosted engine reads it: lines of ``key=value``, of a truth value the first
-    letter counts (t, y, 1 or f, n, 0), unknown keys are ignored.  Raises
-    ``FormatError`` for bytes that are no UTF-8, a value that is no truth value, and
-    a maintenance that is spelt as on the other kind of board: an agent that means it
-    and one that overlooks it must not both be right.
+    As hosted engine reads it: lines of ``key=value``, the first letter of a truth value counts
+    (t, y, 1 or f, n, 0), unknown keys are ignored.  Raises ``FormatError`` for bytes that are no
+    UTF-8, another value, and a spelling of the other kind of board, which some agents would
+    understand and others ignore.
     """
     where = "global block"
     if len(data) not in SEPARATORS:
@@ -234,7 +231,7 @@ def without_padding(data: bytes) -> bytes:
     end = data.find(b"\0")
     if end < 0:
         return data
-    # Nearly always the first NUL begins the padding; comparing is far faster than stripping.
+    # Nearly always the first NUL begins the padding, and to compare is faster than to strip.
     if len(data) <= MAX_SIZE and data.endswith(_BLANK[: len(data) - end]):
         return data[:end]
     return data.rstrip(b"\0")
@@ -265,19 +262,19 @@ def _host_block(data: bytes, host_id: int, machine: bytes, found: re.Match[str])
         bool(int(stopped)),
         None if conf is None else bool(int(conf)),
         None if conf_timestamp is None else int(conf_timestamp),
-        # No checksum covers the extra text and nothing is decided from it.
+        # No checksum covers the extra text, and nothing depends on it.
         without_padding(data[MACHINE_BYTES:]).decode("utf-8", "replace"),
         computed,
     )
 
 
 def _equals(block_bytes: int) -> str:
-    """Return what stands between key and value in a global block."""
+    """Return the separator of key and value in a global block."""
     return "=" if block_bytes == BLOCK_BYTES else " = "
 
 
 def _check_host_name(name: str) -> None:
-    """Raise ``InputError`` for a host name that would damage the block or its neighbours."""
+    """Raise ``InputError`` for a host name that would damage the block or other blocks."""
     if not name or not name.isascii() or any(char in "|\0\n" for char in name):
         raise InputError("host_name", name, "ASCII characters without '|', line feed and NUL")
 
@@ -320,7 +317,7 @@ def _decode_health(text: str) -> Mapping[str, object] | None:
 
 
 def _refuse_constant(name: str) -> object:
-    """Refuse NaN and the infinities, which are not JSON."""
+    """Raise ``ValueError`` for NaN and the infinities, which are not JSON."""
     raise ValueError(name)
 
 
@@ -328,7 +325,7 @@ _HEALTH_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def _why_not(machine: str, block_bytes: int) -> str:
-    """Return why a *machine* part is no block of this kind of board."""
+    """Return why a *machine* part is no block of a board with *block_bytes*."""
     for size, pattern in _PATTERNS.items():
         if size != block_bytes and pattern.match(machine):
             return f"it is written as on a board of {size}-byte blocks"

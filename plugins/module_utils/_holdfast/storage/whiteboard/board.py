@@ -1,15 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All blocks of a whiteboard: which kind of board it is, what each block says, and who writes.
+"""All blocks of a whiteboard: the kind of board, the content of each block, the live nodes.
 
-Block 0 is global, block N belongs to the node with host id N.  Each is read by
-itself, so that a damaged one harms no other (hosted engine decodes the whole board
-as one text and fails as a whole).  Nothing in a board says how large its blocks
-are; it shows in how they are written.
+Block 0 is global, block N belongs to the node with host id N.  Each is decoded by itself, so that
+a damaged one harms no other (hosted engine decodes the whole board as one text).  The size of the
+blocks is not stored in a board; it shows in their spelling.
 
-A timestamp is of its writer's clock and is never compared with the reader's: one read cannot
-tell how old a block is.  All that counts is that it changed, and when the reader saw that by its
-own monotonic clock.
+A timestamp is of its writer's clock and is never compared with the reader's: one read does not
+show the age of a block.  What counts is a change between two reads, by the reader's own monotonic
+clock.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from __future__ import annotations
 import json
 import mmap
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Optional, Union
 
 from ...errors import FormatError
@@ -36,19 +35,18 @@ from .block import (
 Data = Union[bytes, mmap.mmap]
 
 KnownBlocks = dict[int, tuple[bytes, Optional[HostBlock]]]
-"""The bytes of blocks by host id, and what they say; None of a blank one."""
+"""The bytes of blocks by host id, and the decoded block, None for a blank one."""
 
 STARTS = {size: separator.encode("ascii") for size, separator in SEPARATORS.items()}
-"""What follows the first digit of a block, by its size."""
+"""The bytes after the first digit of a block, by its size."""
 
 
 @dataclass(frozen=True)
 class Board:
-    """All blocks as one read found them.
+    """All blocks of one read.
 
-    ``global_block`` is None when block 0 is damaged: then it is not known whether
-    the cluster is in maintenance.  ``problems`` says for each damaged block what is
-    wrong with it, by host id and 0 for the global block; blank blocks are in neither.
+    ``global_block`` is None when block 0 is damaged: then the maintenance is not known.
+    ``problems`` has the damaged blocks by host id, 0 for the global block.
     """
 
     max_hosts: int
@@ -61,10 +59,9 @@ class Board:
 def decode_board(
     data: Data, block_bytes: int = BLOCK_BYTES, known: KnownBlocks | None = None
 ) -> Board:
-    """Return all blocks in *data*, block 0 first; what is damaged is named in ``problems``.
+    """Return all blocks in *data*, block 0 first.
 
-    What is *known* from before is not decoded anew as long as not one of its bytes changed:
-    most blocks are the same in most looks.  It is brought up to date.
+    Blocks with the same bytes as in *known* are not decoded again; *known* is updated.
     """
     known = {} if known is None else known
     hosts: dict[int, HostBlock] = {}
@@ -96,10 +93,9 @@ def decode_board(
 def recognise(data: Data, where: str = "whiteboard") -> int:
     """Return the size of the blocks of the board in *data*: 4096 or 2048.
 
-    A blank board has blocks of 4096, unless only the smaller ones fit its size: a new
-    board of 2048 is made with ``maintenance = 0``.  Where both kinds of blocks are,
-    the kind with more valid ones is taken, then the kind of the global block, and
-    the others are damaged blocks.  Raises ``FormatError`` when nothing decides.
+    A blank board has blocks of 4096, unless only the smaller ones fit its size: a new board of
+    2048 has ``maintenance = 0``.  With both kinds of blocks, the kind with more valid ones wins,
+    then the kind of the global block.  Raises ``FormatError`` when nothing decides.
     """
     of_global = _kind_of_global(data[:MACHINE_BYTES])
     sizes = (BLOCK_BYTES, SMALL_BLOCK_BYTES)
@@ -129,10 +125,10 @@ def recognise(data: Data, where: str = "whiteboard") -> int:
 
 
 def _candidates(data: Data, block_bytes: int) -> Iterator[int]:
-    """Return the host ids at whose places something begins like a block of this kind.
+    """Yield the host ids whose block begins like one of this size.
 
-    All versions known have one digit, so that the second byte tells the kind; of all
-    blocks at once, for a board is read each second.
+    All known versions have one digit, so that the second byte shows the kind.  It is looked for
+    in all blocks at once, as a board is read each second.
     """
     start = STARTS[block_bytes]
     seconds = data[1 : (MAX_HOST_ID + 1) * block_bytes : block_bytes]
@@ -145,14 +141,14 @@ def _candidates(data: Data, block_bytes: int) -> Iterator[int]:
 
 
 def _kind_of_global(data: bytes) -> int:
-    """Return which kind of board the global block is written for, 0 if that does not show."""
+    """Return the size of blocks by the spelling of the global block, 0 if it is blank."""
     if data.startswith(b"maintenance="):
         return BLOCK_BYTES
     return SMALL_BLOCK_BYTES if data.startswith(b"maintenance = ") else 0
 
 
 def _is_valid(data: Data, block_bytes: int, host_id: int) -> bool:
-    """Whether the block of *host_id* is whole, if the blocks have this size."""
+    """Return whether the block of *host_id* is whole, with blocks of this size."""
     start = host_id * block_bytes
     try:
         return decode_host(data[start : start + block_bytes], host_id) is not None
@@ -161,21 +157,20 @@ def _is_valid(data: Data, block_bytes: int, host_id: int) -> bool:
 
 
 def _some(numbers: list[int]) -> str:
-    """Return a few of *numbers* as text."""
     shown = ", ".join(map(str, numbers[:5]))
     return f"{shown}, …" if len(numbers) > 5 else shown
 
 
 STEP = 1.0
-"""Seconds between two reads: nodes of holdfast write each second."""
+"""Seconds between two reads: nodes write each second."""
 
 
 @dataclass(frozen=True)
 class Watched:
-    """The last of several reads, and what changed from one to the next.
+    """The last of several reads, and the changes between them.
 
-    ``seconds`` is how long was watched, 0 for a single read.  ``ages`` is for each
-    host id whose timestamp changed the seconds since that was seen.
+    ``seconds`` is the time from the first to the last, 0 for a single read.  ``ages`` is the
+    seconds since a changed timestamp was seen, by host id.
     """
 
     board: Board
@@ -183,7 +178,7 @@ class Watched:
     ages: Mapping[int, float] = field(default_factory=dict)
 
     def live(self, host_id: int) -> bool | None:
-        """Whether the node wrote while it was watched; None after a single read."""
+        """Return whether the node wrote between the reads; None after a single read."""
         return host_id in self.ages if self.seconds else None
 
 
@@ -193,13 +188,13 @@ def watch(
     clock: Callable[[], float],
     sleep: Callable[[float], None],
 ) -> Watched:
-    """Call *read* once a second for *seconds* and return what was seen; 0 reads once."""
+    """Call *read* once a second for *seconds* and return the last board; 0 reads once."""
     board = read()
     if seconds <= 0:
         return Watched(board)
     changed: dict[int, float] = {}
     now = begun = clock()
-    # A clock that does not move, or a read that takes for ever, must not make this endless.
+    # A clock that stands still, or a slow read, must not make this endless.
     for number in range(1, int(seconds / STEP) + 2):
         left = seconds - (number - 1) * STEP
         if left <= 0:
@@ -216,15 +211,15 @@ def watch(
 
 
 MAINTENANCE_BANNER = "\n\n!! Cluster is in GLOBAL MAINTENANCE mode !!\n\n"
-"""What hosted-engine --vm-status prints above and below all hosts."""
+"""The lines of hosted-engine --vm-status above and below all hosts."""
 
 
 def view(watched: Watched) -> dict[str, object]:
     """Return all blocks as plain data.
 
-    A node is ``live`` when its timestamp changed while it was watched, ``age`` is the
-    seconds since; both are None after a single read.  ``global_maintenance`` is None
-    when the global block is damaged.  ``problems`` are the damaged blocks.
+    A node is ``live`` when its timestamp changed between the reads, ``age`` is the seconds
+    since; both are None after a single read.  ``global_maintenance`` is None when the global
+    block is damaged.  ``problems`` are the damaged blocks.
     """
     board = watched.board
     return {
@@ -233,19 +228,9 @@ def view(watched: Watched) -> dict[str, object]:
         "block_size": board.block_bytes,
         "hosts": [
             {
-                "host_id": block.host_id,
-                "host_name": block.host_name,
-                "timestamp": block.timestamp,
+                **asdict(block),
                 "live": watched.live(block.host_id),
                 "age": _age(watched, block.host_id),
-                "score": block.score,
-                "health": None if block.health is None else dict(block.health),
-                "maintenance": block.maintenance,
-                "stopped": block.stopped,
-                "conf_on_shared_storage": block.conf_on_shared_storage,
-                "conf_timestamp": block.conf_timestamp,
-                "checksum": block.checksum,
-                "extra": block.extra,
             }
             for block in _in_order(watched)
         ],
@@ -259,8 +244,8 @@ def view(watched: Watched) -> dict[str, object]:
 def vm_status(watched: Watched) -> dict[str, object]:
     """Return the board in the shape of ``hosted-engine --vm-status --json``.
 
-    An object keyed by host id, as text, with ``global_maintenance`` beside the hosts.
-    ``live-data`` is None where only one read was made.  Damaged blocks are left out.
+    The keys are host ids, as text, and ``global_maintenance``.  ``live-data`` is None after a
+    single read.  Damaged blocks are left out.
     """
     status: dict[str, object] = {}
     for block in _in_order(watched):
@@ -285,17 +270,13 @@ def vm_status(watched: Watched) -> dict[str, object]:
 
 
 def vm_status_text(watched: Watched) -> str:
-    """Return the board as ``hosted-engine --vm-status`` prints it.
-
-    A node that is not known to be live has ``unknown stale-data`` for its health, as
-    there.  Damaged blocks are left out.
-    """
+    """Return the board as ``hosted-engine --vm-status`` prints it, without damaged blocks."""
     banner = MAINTENANCE_BANNER if _maintenance(watched) else ""
     return banner + "".join(_host_text(block, watched) for block in _in_order(watched)) + banner
 
 
 def _host_text(block: HostBlock, watched: Watched) -> str:
-    """Return what ``hosted-engine --vm-status`` prints of one host."""
+    """Return the text of ``hosted-engine --vm-status`` for one host."""
     live = bool(watched.live(block.host_id))
     rows: list[tuple[str, object]] = [
         ("Host ID", block.host_id),
@@ -319,7 +300,6 @@ def _host_text(block: HostBlock, watched: Watched) -> str:
 
 
 def _in_order(watched: Watched) -> list[HostBlock]:
-    """Return the blocks by host id."""
     return [block for _host_id, block in sorted(watched.board.hosts.items())]
 
 
@@ -330,6 +310,6 @@ def _maintenance(watched: Watched) -> bool | None:
 
 
 def _age(watched: Watched, host_id: int) -> float | None:
-    """Return the seconds since the node's timestamp was seen to change, None if it was not."""
+    """Return the seconds since the node's timestamp changed, None if it did not."""
     age = watched.ages.get(host_id)
     return None if age is None else round(age, 3)

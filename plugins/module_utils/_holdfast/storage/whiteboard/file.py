@@ -1,18 +1,17 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""NAME.metadata, the whiteboard: a file or device of blocks as oVirt's hosted engine has them.
+"""NAME.metadata, the whiteboard: reading and writing a file or device of blocks.
 
-What a block says is in ``block``, what all of them say together in ``board``;
-here they are read and written.  One block is one write, never more, and
-never a part of a neighbour: those belong to other nodes.
+The formats are in ``block`` and ``board``.  One block is one write, and never touches another
+block: those belong to other nodes.
 """
 
 from __future__ import annotations
 
 import mmap
 
-from ...errors import FormatError, InputError, StorageError
-from ...names import MAX_HOST_ID
+from ...errors import FormatError, StorageError
+from ...names import MAX_HOST_ID, whole_number
 from ..block_file import SECTOR, BlockFile, Closing, HeldFile, ReadBuffer
 from ..whole_file import create
 from .block import (
@@ -30,7 +29,7 @@ from .board import Board, KnownBlocks, decode_board, recognise
 
 
 def no_direct(path: str) -> str:
-    """Return the warning about a whiteboard at *path* whose file system refuses direct I/O."""
+    """Return the warning for a whiteboard at *path* on a file system without direct I/O."""
     return (
         f"{path} is on a file system without direct I/O: what other machines write may not show,"
         " so it serves a cluster on one machine only."
@@ -40,15 +39,15 @@ def no_direct(path: str) -> str:
 class Whiteboard(Closing):
     """The whiteboard at *path*, kept open for repeated use; not for several threads.
 
-    The size of its blocks is recognised once for as long as the file is open, unless
-    *block_bytes* states it.
+    The size of its blocks is recognised once while the file is open, unless *block_bytes* is
+    given.
     """
 
     def __init__(self, path: str, block_bytes: int | None = None) -> None:
         """Remember *path*; nothing is opened yet."""
         self.path = path
         self._stated = None if block_bytes is None else check_block_bytes(block_bytes)
-        # Offsets and lengths are multiples of a block; the device may want no less than that.
+        # All offsets and lengths are multiples of a block.
         self._held = HeldFile(path, SECTOR)
         self._recognised = 0
         self._recognised_in: BlockFile | None = None
@@ -58,13 +57,12 @@ class Whiteboard(Closing):
     def create(
         self, max_hosts: int, *, replace: bool = False, block_bytes: int = BLOCK_BYTES
     ) -> bool:
-        """Create a blank whiteboard for *max_hosts* nodes; False when there is a file already.
+        """Create a blank whiteboard for *max_hosts* nodes; return False if there is a file already.
 
-        One of 4096-byte blocks is all zeros, as hosted engine makes it; one of
-        2048-byte blocks says ``maintenance = 0``, by which it is recognised.
+        One of 4096-byte blocks is all zeros, as hosted engine makes it; one of 2048-byte blocks
+        has ``maintenance = 0``, by which it is recognised.
         """
-        if not 1 <= max_hosts <= MAX_HOST_ID:
-            raise InputError("max_hosts", max_hosts, f"a whole number from 1 to {MAX_HOST_ID}")
+        whole_number(max_hosts, "max_hosts", 1, MAX_HOST_ID)
         content = []
         if check_block_bytes(block_bytes) != BLOCK_BYTES:
             content.append((0, encode_global(GlobalBlock(), block_bytes)))
@@ -74,8 +72,8 @@ class Whiteboard(Closing):
     def block_bytes(self) -> int:
         """Return the size of a block: 4096 or 2048.
 
-        Raises ``FormatError`` when the size of the file fits neither and when the blocks
-        are as many of the one kind as of the other.
+        Raises ``FormatError`` when the size of the file fits neither, and when there are as many
+        blocks of one kind as of the other.
         """
         if self._stated is not None:
             return self._stated
@@ -84,11 +82,11 @@ class Whiteboard(Closing):
 
     @property
     def direct(self) -> bool:
-        """Whether the file system accepts direct I/O; if not, only this machine can rely on it."""
+        """Whether the file system accepts direct I/O; if not, it serves a single machine only."""
         return self._held.for_reading().direct
 
     def max_hosts(self) -> int:
-        """Return how many nodes the board has blocks for, at most 2000 whatever its size."""
+        """Return for how many nodes the board has blocks, at most 2000."""
         block_bytes = self.block_bytes()
         size = self._held.for_reading().size
         if size < 2 * block_bytes or size % block_bytes:
@@ -101,7 +99,7 @@ class Whiteboard(Closing):
         data = self._recognise(file) if self._stated is None else None
         block_bytes = self.block_bytes()
         length = (self.max_hosts() + 1) * block_bytes
-        # To recognise the board, all of it was read just now.
+        # The board may have been read just now to recognise its blocks.
         if data is None or len(data) < length:
             data = self._read_into_buffer(file, length)
         return decode_board(data, block_bytes, self._known)
@@ -133,7 +131,7 @@ class Whiteboard(Closing):
         self._write(0, encode_global(block, self.block_bytes()))
 
     def write_block(self, number: int, data: bytes) -> None:
-        """Write *data*, one whole block, in the place of host id *number*, 0 for the global one."""
+        """Write *data*, one whole block, as that of host id *number*, or the global one for 0."""
         if len(data) != self.block_bytes():
             raise FormatError(
                 f"{self.path}: {len(data)} bytes are not a block of {self.block_bytes()}."
@@ -146,13 +144,13 @@ class Whiteboard(Closing):
         self._held.close()
 
     def _write(self, offset: int, data: bytes) -> None:
-        """Write one block, where that is possible without touching its neighbours."""
+        """Write one block; raises ``StorageError`` if that would touch other blocks."""
         file = self._held.for_writing()
         file.check_smallest_write(len(data))
         file.write(offset, data)
 
     def _offset(self, number: int, first: int = 0) -> int:
-        """Return where a block is; ``StorageError`` when there is none of this *number*."""
+        """Return the offset of a block; ``StorageError`` when there is none with this *number*."""
         max_hosts = self.max_hosts()
         if not first <= number <= max_hosts:
             raise StorageError(
@@ -162,7 +160,7 @@ class Whiteboard(Closing):
         return number * self.block_bytes()
 
     def _recognise(self, file: BlockFile) -> mmap.mmap | None:
-        """Find out the size of the blocks of a newly opened *file*; return what was read of it."""
+        """Recognise the size of the blocks of a newly opened *file*; return the data read."""
         if self._recognised_in is file:
             return None
         size = file.size
@@ -175,13 +173,13 @@ class Whiteboard(Closing):
         return data
 
     def _read_into_buffer(self, file: BlockFile, length: int) -> mmap.mmap:
-        """Read the first *length* bytes into memory that is kept: a board is read each second."""
+        """Return the first *length* bytes in memory that is kept: a board is read each second."""
         buffer = self._buffer.of(length)
         file.read_into(0, buffer)
         return buffer
 
     def _no_whiteboard(self, size: int, block_bytes: int) -> FormatError:
-        """Return the error for a file whose *size* is not that of a whiteboard."""
+        """Return the error for a file of a *size* that no whiteboard has."""
         return FormatError(
             f"{self.path} has {size} bytes, which is no whiteboard; expected a multiple of"
             f" {block_bytes} and at least {2 * block_bytes}."

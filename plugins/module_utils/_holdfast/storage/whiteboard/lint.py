@@ -1,23 +1,31 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is wrong with a whiteboard, and what would put it right.
+"""What is wrong with a whiteboard, and its repair.
 
-``lint`` is a pure function from the board's bytes to findings, ``plan_repair`` one
-from findings and what was seen of the nodes to changes; ``apply_repair`` makes them.
-A node that lives writes its block anew by itself, so its block is never touched
-here, unless that is forced.
+``lint`` is a pure function from the board's bytes to findings, ``plan_repair`` one from findings
+and two looks at the nodes to changes; ``apply_repair`` makes them.  A live node writes its block
+again by itself, so its block is never touched here, unless that is forced.
+
+A repair may wait, so a node counts as live while anything speaks for it or cannot be read: a
+host lease that is held, a kernel lock on that lease, or a block that changed between the looks.
+This is for repairs only, not for recovery.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...errors import FormatError, LeaseError, StorageError
 from ...names import MAX_HOST_ID
 from ..block_file import SECTOR, BlockFile
+from ..kernel_lock import KernelLock
+from ..lockspace.delta_lease import HostLeases, read_lockspace
+from ..lockspace.file import locked_host_ids
+from ..lockspace.host_timing import LeaseTiming
 from .block import (
     BLOCK_BYTES,
     MACHINE_BYTES,
@@ -31,7 +39,9 @@ from .block import (
 )
 from .board import Data, recognise
 from .file import Whiteboard
-from .host_life import Sighting, why_live
+
+MIN_WATCH = 3.0
+"""Seconds in which a node writes its block three times."""
 
 CLEAR = "clear"
 REWRITE = "rewrite"
@@ -40,10 +50,10 @@ LEAVE = "leave"
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong with the block of *host_id* (0: the global block).
+    """One problem of the block of *host_id* (0: the global block).
 
-    ``remedy`` is what the block would become, None where nothing can be done from
-    here; ``advice`` says what that is, or what else to do.
+    ``remedy`` is the repaired block, None where there is none; ``advice`` describes the repair,
+    or what else to do.
     """
 
     host_id: int
@@ -56,7 +66,7 @@ class Finding:
 class Repair:
     """One change of one block: ``action`` is clear, rewrite or leave, with its reason.
 
-    ``before`` and ``after`` are all bytes of the block; they are equal when it is left.
+    ``before`` and ``after`` are all bytes of the block, equal when it is left.
     """
 
     host_id: int
@@ -68,11 +78,10 @@ class Repair:
 
 
 def lint(data: Data, block_bytes: int) -> list[Finding]:
-    """Return what is wrong with each block of the board in *data*, in the order of host ids.
+    """Return the problems of each block of the board in *data*, in the order of host ids.
 
-    Blank blocks are right.  Besides what makes a block unreadable here, that is what
-    harms hosted engine's readers: characters beyond ASCII shift all later blocks for
-    them, and a byte that is no UTF-8 takes the whole board away.
+    They include what harms hosted engine's readers only: characters beyond ASCII shift all
+    later blocks for them, and after a byte that is no UTF-8 they cannot read the board at all.
     """
     findings = _lint_global(data[:block_bytes], block_bytes)
     names: dict[str, int] = {}
@@ -111,6 +120,99 @@ def finding_rows(findings: Sequence[Finding]) -> list[dict[str, object]]:
     ]
 
 
+@dataclass(frozen=True)
+class Look:
+    """One look: the board's bytes, and the lockspace beside it if there is one."""
+
+    board: bytes
+    block_bytes: int
+    leases: HostLeases | None = None
+    lockspace_problem: str = ""
+    locked: frozenset[int] = field(default_factory=frozenset)
+
+    def block(self, number: int) -> bytes:
+        """Return the bytes of one block."""
+        return self.board[number * self.block_bytes : (number + 1) * self.block_bytes]
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """Two looks and the seconds between them; with 0 seconds both are the same."""
+
+    first: Look
+    second: Look
+    seconds: float = 0.0
+
+
+def look(board: Whiteboard, lockspace: str) -> Look:
+    """Return one look at *board* and the lockspace file at *lockspace*, which may be missing."""
+    leases = None
+    problem = ""
+    locked: frozenset[int] = frozenset()
+    if lockspace and Path(lockspace).exists():
+        try:
+            leases = read_lockspace(lockspace)
+            locked = locked_host_ids(lockspace, leases.max_hosts)
+        except StorageError as error:
+            problem = str(error)
+    return Look(board.read_bytes(), board.block_bytes(), leases, problem, locked)
+
+
+def look_twice(
+    board: Whiteboard,
+    lockspace: str,
+    seconds: float,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Sighting:
+    """Return two looks with *seconds* between; with 0 look only once."""
+    first = look(board, lockspace)
+    if seconds <= 0:
+        return Sighting(first, first)
+    sleep(seconds)
+    return Sighting(first, look(board, lockspace), seconds)
+
+
+def host_guard(lockspace: str) -> Callable[[int], Callable[[], None]]:
+    """Return a function that locks a host id against joins here, and returns its release.
+
+    It takes the kernel lock that a node of an embedded cluster needs.  Nodes of other machines
+    can still join, so the block has to be read once more as well.  The function raises
+    ``LeaseError`` when another process has the lock.
+    """
+
+    def take(host_id: int) -> Callable[[], None]:
+        if not Path(lockspace).is_file():
+            return lambda: None
+        lock = KernelLock(lockspace, (host_id - 1) * SECTOR, SECTOR)
+        if not lock.take():
+            raise LeaseError(
+                f"{lockspace}: a process on this machine just took host id {host_id}; its node"
+                " lives and its block is left as it is."
+            )
+        return lock.release
+
+    return take
+
+
+def why_live(host_id: int, seen: Sighting) -> str:
+    """Return why the node of *host_id* counts as live; "" when it does not."""
+    if seen.first.block(host_id) != seen.second.block(host_id):
+        return "its block changed while it was watched"
+    if host_id in seen.second.locked:
+        return "a process on this machine locks its host lease"
+    if seen.second.lockspace_problem:
+        return f"its host lease cannot be read: {seen.second.lockspace_problem.rstrip('.')}"
+    leases = seen.second.leases
+    if leases is not None:
+        return _why_held(host_id, seen, leases)
+    if seen.seconds < MIN_WATCH:
+        return (
+            "there is no lockspace to ask and it was not watched for"
+            f" {MIN_WATCH:g} seconds, so it may live"
+        )
+    return ""
+
+
 def plan_repair(
     findings: Sequence[Finding],
     seen: Sighting,
@@ -118,7 +220,7 @@ def plan_repair(
     only: Collection[int] = (),
     force: bool = False,
 ) -> list[Repair]:
-    """Return what is done about each finding that has a remedy, of the host ids *only* if any.
+    """Return the repair of each finding with a remedy, for the host ids *only* if any.
 
     The block of a node that lives, or may live, is left with the reason, unless *force*.
     """
@@ -153,10 +255,9 @@ def apply_repair(
 ) -> int:
     """Make the changes; return how many blocks were written.
 
-    Each block is read once more just before it is written: one that changed since it
-    was looked at belongs to a node that lives, which raises ``LeaseError``; one that is
-    as wanted already was repaired by somebody else and is no change.
-    *guard* excludes the node of a host id from joining meanwhile and returns its release.
+    Each block is read once more just before the write: one that changed since the look is a
+    live node's and raises ``LeaseError``; one that is as planned was repaired by another process
+    and is no change.  *guard* locks a host id against joins and returns the release.
     """
     written = 0
     for repair in repairs:
@@ -172,10 +273,10 @@ def apply_repair(
 
 
 def read_for_lint(path: str, block_bytes: int | None = None) -> tuple[bytes, int, str]:
-    """Return the whole blocks of the board at *path*, their size, and what is wrong with its own.
+    """Return the whole blocks of the board at *path*, their size, and the problem of its own size.
 
-    For a file that ends within a block, which is refused as a whiteboard; a device has
-    no such problem.  The size of a block is recognised unless it is given.
+    The problem is a file that ends within a block, "" if there is none.  The size of a block is
+    recognised unless it is given.
     """
     with BlockFile.open(path, alignment=SECTOR) as file:
         size = min(file.size, (MAX_HOST_ID + 1) * BLOCK_BYTES)
@@ -191,7 +292,7 @@ def read_for_lint(path: str, block_bytes: int | None = None) -> tuple[bytes, int
 
 
 def complete_file(path: str, block_bytes: int) -> None:
-    """Let the file at *path* end with a whole block: what is missing becomes zeros."""
+    """Extend the file at *path* with zeros to a whole block."""
     try:
         size = Path(path).stat().st_size
         os.truncate(path, -(-size // block_bytes) * block_bytes)
@@ -200,11 +301,11 @@ def complete_file(path: str, block_bytes: int) -> None:
 
 
 def _lint_global(raw: bytes, block_bytes: int) -> list[Finding]:
-    """Return what is wrong with the global block."""
+    """Return the problems of the global block."""
     try:
         block = decode_global(raw)
     except FormatError as error:
-        # Unknown is treated as maintenance by everybody, so saying so changes nothing.
+        # All nodes treat an unknown value as maintenance, so this changes nothing.
         advice = "write it as in maintenance; then say whether it shall be"
         remedy = encode_global(GlobalBlock(True), block_bytes)
         return [Finding(0, str(error).rstrip("."), remedy, advice)]
@@ -216,7 +317,7 @@ def _lint_global(raw: bytes, block_bytes: int) -> list[Finding]:
 
 
 def _lint_text(raw: bytes, block: HostBlock) -> list[Finding]:
-    """Return what is wrong with the text in a block that is otherwise whole."""
+    """Return the problems of the text in a block that is otherwise whole."""
     host_id = block.host_id
     findings = []
     if not raw[:MACHINE_BYTES].isascii():
@@ -244,15 +345,35 @@ def _lint_text(raw: bytes, block: HostBlock) -> list[Finding]:
     return findings
 
 
+def _why_held(host_id: int, seen: Sighting, leases: HostLeases) -> str:
+    """Return why the node lives by its host lease; "" when it does not."""
+    if host_id in leases.problems:
+        return f"its host lease cannot be read: {leases.problems[host_id].rstrip('.')}"
+    lease = leases.leases.get(host_id)
+    if lease is None or lease.free:
+        return ""
+    before = seen.first.leases.leases.get(host_id) if seen.first.leases is not None else None
+    if before != lease:
+        return f"node {lease.host_name} renewed its host lease while it was watched"
+    # The node's watchdog timeout is not on the storage: take the longest.
+    needed = LeaseTiming(lease.io_timeout).dead_seconds
+    if seen.seconds < needed:
+        return (
+            f"node {lease.host_name} holds its host lease; without a renewal it counts as dead"
+            f" only after {needed} seconds"
+        )
+    return ""
+
+
 def _spilt(data: Data, host_id: int, block_bytes: int) -> str:
-    """Return the remark that the text of the block before runs into this one, if it does."""
+    """Return a remark if the text of the block before runs into this one, else ""."""
     if host_id > 1 and data[host_id * block_bytes - 1]:
         return f"; the text of host id {host_id - 1} runs into it"
     return ""
 
 
 def _replace(board: Whiteboard, repair: Repair) -> bool:
-    """Write one block unless it is as wanted; False when nothing was written."""
+    """Write one block unless it is as planned; return whether it was written."""
     present = board.read_block(repair.host_id)
     if present == repair.after:
         return False
