@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The shared storage: each node's records, the manager lease, the configuration.
 
-A record is a value here, and no bytes: whole records are read as they were written.  Only
-where bytes matter, in a write that is torn, the record goes through the real code, see
-``torn.py``.  A reader whose view is stale reads what stood there when it became so.
+A record is a Python value, not bytes, and is read as it was written.  A reader whose view is
+stale reads what the storage had when the view became stale.
 """
 
 from __future__ import annotations
