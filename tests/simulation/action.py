@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What every action of a scenario is: a function of the cluster, its words and its options."""
+"""The type of an action of a scenario, and how actions read their words and options."""
 
 from __future__ import annotations
 

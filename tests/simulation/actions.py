@@ -1,10 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a scenario can do to a cluster: faults, and what operators do.
-
-``ACTIONS`` names them with the words and options that they take, which
-``docs/simulator.md`` explains.
-"""
+"""All actions of scenarios by name: faults, and acts of operators; see ``docs/simulator.md``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Statements that declare something, as scenarios write them: a service, a rule, a policy."""
+"""The statements of scenarios that declare a service, a rule or a policy."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What goes wrong in a scenario: machines, daemons, storage, network, clocks, devices, agents."""
+"""Faults of machines, daemons, access to storage, network, clocks, fence devices and agents."""
 
 from __future__ import annotations
 

@@ -310,7 +310,7 @@ class FaultyLrm(FaultyDaemon, LrmDaemon):
         job = effect.job
         if self.lrm is not None:
             self._follow(self.lrm)
-            if job.kind in (JobKind.START, JobKind.RESTART, JobKind.MIGRATE) and job.uid:
+            if job.kind in (JobKind.START, JobKind.MIGRATE) and job.uid:
                 self.fleet.rules.is_reported(self.machine, job, self.slot.written)
         super().begin_job(effect)
 

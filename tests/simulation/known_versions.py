@@ -1,9 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""S14: nothing older than what was known is acted on.
+"""S14: no node and no manager acts on older records than before.
 
-What each node acted on is noted here as it really was, whatever its daemons and the storage
-remember of it.
+The versions that each node acted on are kept here, whatever its daemons and the storage remember.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class KnownVersions:
         """Nodes that did not act on anything yet since their power was cut."""
 
     def forgot(self, name: str, boot: int) -> bool:
-        """Return whether a machine lost all it had written in that start of it, or an earlier."""
+        """Return whether a machine lost all that it wrote in that boot, or in an earlier one."""
         return boot <= self._forgot.get(name, 0)
 
     def generation(self) -> int:

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Once all faults have stopped, a cluster gets well by itself: the rules of liveness.
+"""The rules of liveness: a cluster recovers by itself once all faults have ended.
 
-L1 there is a manager; L2 each service runs as wanted or has a stated reason; L3 that in
+L1 there is a manager; L2 each service is in its desired state or has a reason; L3 that in
 time; L4 also where a fence device died with its node; L5 nodes return without a manual
 step; L6 moves end; L7 drains end or name what blocks them; L8 fences end.
 """

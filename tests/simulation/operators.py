@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the operators of a cluster do in a scenario, in the worst moments."""
+"""Acts of operators in a scenario."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ansible_collections.holdfast.ha.tests.simulation.rules import Rules
 
 OLDEST_LOOK = 1.5
-"""Seconds: what was read longer ago says nothing of what is so now."""
+"""Seconds: what was read longer ago is no basis for an order."""
 
 OLD_READS = 1.6
 """Seconds for which a node may not know that what it reads is old, beyond a quarter of the time in
@@ -45,9 +45,9 @@ class OrderRules:
         self._fenced: dict[tuple[object, str], float] = {}
 
     def ordered(self, name: str, what: str, *, confirmed: bool) -> None:
-        """S6: who orders or records something as the manager has just seen that it is the manager.
+        """S6: a manager has just confirmed its lease when it orders or records something.
 
-        *confirmed* says whether it has seen that since its turn began, and since its last write.
+        *confirmed* says whether it did so since its turn began and since its last write.
         """
         if not confirmed:
             self._rules.broken("S6", f"{name} {what} without a look at the manager lease")
@@ -58,8 +58,7 @@ class OrderRules:
         state, intent = world.storage.states[by].value, world.storage.intents.get(by)
         status = state.nodes.get(node) if state is not None else None
         intended = intent is not None and intent.node == node and bool(intent.reason)
-        # The record of a time as manager that ended before the lease it is a candidate for says
-        # nothing about this fence.
+        # A record from an earlier time as manager does not concern a fence as a candidate.
         ended = intent is not None and state is not None and intent.epoch >= state.epoch
         fencing = status is not None and status.state is NodeState.FENCE and status.reason
         decided = fencing and not (intended and ended)
@@ -82,22 +81,22 @@ class OrderRules:
             self._rules.broken("S12", f"{by} fences {node} while its own storage fails")
 
     def in_time(self, machine: Machine, begun: float, read: float, what: str) -> None:
-        """S12: nothing is ordered by a look that was *begun* long before the last read."""
+        """S12: no order is based on a look that was *begun* long before the last read."""
         took = machine.clock.elapsed(begun, read)
         if took > OLDEST_LOOK + ROUNDING:
             self._rules.broken("S12", f"{machine.name} {what} by a look of {took:.1f} s ago")
 
     def works(self, machine: Machine, looked: float) -> None:
-        """S3: a CRM that looked at the others then has seen shortly before that it may."""
+        """S3: a CRM had a fresh host lease when it *looked* at the other nodes."""
         renewed = machine.renewals.last(looked)
         age = machine.clock.elapsed(renewed, looked)
         if machine.freed or age > self._world.settings.lease_fails + LEASE_SLACK:
             self._rules.broken("S3", f"{machine.name} decides without a fresh host lease")
 
     def again(self, crm: object, machine: Machine, node: str, begun: float) -> None:
-        """S12: a candidate leaves time between two fences of one node, by its own clock.
+        """S12: a candidate waits between two fences of one node, by its own clock.
 
-        It counts from its last look at the clock in a round that was *begun* then.
+        The wait counts from the start of a round, *begun*.
         """
         last = self._fenced.get((crm, node))
         self._fenced[crm, node] = begun
@@ -109,7 +108,7 @@ class OrderRules:
             self._rules.broken("S12", text)
 
     def at_once(self, by: str, fencing: Mapping[str, int]) -> None:
-        """S12: not too many fences at a time, and one of a node."""
+        """S12: the number of fences at a time is limited, and each node has one at most."""
         most = self._world.settings.timing.concurrent_fences
         if len(fencing) > most:
             self._rules.broken("S12", f"{by} has more than {most} fences under way")
@@ -118,9 +117,9 @@ class OrderRules:
                 self._rules.broken("S12", f"{by} fences {node} while its last fence is under way")
 
     def _is_silent(self, own: Machine, machine: Machine, begun: float) -> None:
-        """S12: who is fenced for silence wrote nothing for a while, by the clock of who fences.
+        """S12: a node that is fenced for silence has been silent by the clock of the fencing node.
 
-        What is read may be old for as long as its reader cannot know that.
+        A node may rely on an old read for as long as it cannot notice that the read is old.
         """
         settings, read = self._world.settings, begun
         view = self._world.stale.get(own.name)
@@ -135,9 +134,9 @@ class OrderRules:
             self._rules.broken("S12", text)
 
     def _hold_is_over(self, by: str) -> bool:
-        """Return whether a hold has an expiry that is over by a node's clock.
+        """Return whether a global maintenance has expired by the clock of node *by*.
 
-        The manager that recorded it may hang, and could never end it.
+        The manager that recorded it may hang and never end it.
         """
         state = self._world.storage.manager_record()
         hold = state.hold if state is not None and not state.hold_from_board else None
@@ -146,9 +145,9 @@ class OrderRules:
         )
 
     def _nothing_keeps_a_candidate(self, by: str, node: str, begun: float) -> None:
-        """S10: what was declared before its round keeps a candidate from fencing, too.
+        """S10: a disarm or maintenance that was declared before a round binds a candidate, too.
 
-        A maintenance with an expiry may be over by the candidate's clock.
+        A maintenance with an expiry may have ended by the candidate's clock.
         """
         storage = self._world.storage
         state, wanted = storage.manager_record(), storage.wanted

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Plays a scenario from its beginning to its end, and says what was not as it must be."""
+"""Plays a scenario, and reports which expectation or rule of safety failed."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from ansible_collections.holdfast.ha.tests.simulation.scenario import (
 )
 
 WATCHED_EACH = 0.5
-"""What must hold for a time, or never, is looked at so often, in seconds."""
+"""Seconds between two checks of expectations that last for a time."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a play ended: *problem* is empty if all was well; *rule* names the one broken.
+    """How a play ended: *problem* is empty for success, *rule* names the violated rule.
 
-    *rounds* are those that were gone through; *ended* is when it ended, in simulated seconds.
+    *rounds* counts the rounds that were played; *ended* is the end in simulated seconds.
     """
 
     problem: str

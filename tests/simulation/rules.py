@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The rules of safety, looked at with each change of the truth; the first broken one ends a run.
+"""The rules of safety, S1 to S14 of the design; the first violation ends a run.
 
-Their numbers are those of the design (S1 to S14).  They compare what really is with what
-is done, and never ask a manager.
+They compare the true state of the cluster with what daemons do.  They never rely on what a manager
+believes.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.world import World
 
 STOPS_WITHIN = 0.7
-"""Seconds by which an LRM that is not held up may be late to see that: a round."""
+"""Seconds that an LRM that is not delayed may need to notice a lost host lease: a round."""
 
 LEASE_SLACK = 1.5
-"""Seconds by which one that is held up may be late to see it."""
+"""Seconds that a delayed LRM may need to notice it."""
 
 
 class Violation(Exception):
@@ -91,7 +91,7 @@ class Rules(Checks):
     def starts(self, machine: Machine, job: Job) -> None:
         """S2, S3, S7, S11, S13: may this be started here and now?
 
-        What came while it ran is there already: its place was judged when it left for it.
+        A service that was migrated here is not checked again: the migration was.
         """
         world, service_id = self._world, job.service.id
         if job.kind is JobKind.START:
@@ -119,7 +119,7 @@ class Rules(Checks):
         self._placed_by_the_rules(self._world.machines[job.other], job)
 
     def goes_on(self, machine: Machine, services: Iterable[str]) -> None:
-        """S3: what a node runs, *services*, is being stopped once its host lease is lost."""
+        """S3: a node stops its *services* once it has lost its host lease."""
         if machine.own_lease_age(self._world.now) < stops_after(self._world.settings) - ROUNDING:
             return
         for service_id in services:
@@ -127,12 +127,12 @@ class Rules(Checks):
                 self.broken("S3", f"{machine.name} runs {service_id} on without its host lease")
 
     def begins(self, machine: Machine, job: Job) -> None:
-        """S7: a command is carried out once; S13: with its reason on storage before."""
+        """S7: a command is carried out once; S13: its reason was on storage before."""
         if not job.uid:
             return
         key = f"{job.uid} {job.kind.value}"
         name, boot = self._begun.get(key, ("", 0))
-        # Of what a power cut and the storage both took from a node nobody knows.
+        # Nobody knows of a command that a power cut and the storage both lost.
         if name and not self._known.forgot(name, boot):
             self.broken("S7", f"{job.uid} of {job.service.id} is begun twice ({job.kind.value})")
         self._begun[key] = (machine.name, machine.boot)
@@ -142,7 +142,7 @@ class Rules(Checks):
             )
 
     def is_reported(self, machine: Machine, job: Job, report: Report | None) -> None:
-        """S7: what is begun stands in the *report* that was written, so that it is begun once."""
+        """S7: the *report* on storage names a command before the command begins."""
         if report is None or job.uid not in report.accepted:
             self.broken("S7", f"{machine.name} begins {job.uid} before its report says so")
 
@@ -201,9 +201,9 @@ class Rules(Checks):
                     self._is_dead(name, node, status.boot, state)
 
     def stands(self, state: ClusterState) -> None:
-        """Note that a record stands on the storage, with the reasons for what it orders.
+        """Note the commands of a record on storage.
 
-        Of each command the configuration counts that it was given by, and what was looked for then.
+        For each command, note the configuration and the services being probed at that time.
         """
         probes = frozenset(state.probes)
         for one in state.services.values():
@@ -212,17 +212,17 @@ class Rules(Checks):
                 self._looked_for.setdefault(one.uid, probes)
 
     def resumes(self, machine: Machine) -> None:
-        """S14: note with what a node's LRM begins."""
+        """S14: note what an LRM knows when it starts."""
         storage = self._world.storage
         written = storage.reports[machine.name].written
         self._known.resumes(machine, storage.report(machine.name), written, self._world.now)
 
     def follows(self, machine: Machine, report: Report, state: ClusterState | None) -> None:
-        """S6, S14: a node acts on nothing that is older than what it acted on."""
+        """S6, S14: a node acts on nothing older than what it acted on before."""
         self._known.follows(machine, report, state, self._world.now)
 
     def leases_went_back(self, epoch: int) -> None:
-        """Note that what nobody knows of may be given again: later epochs, later generations."""
+        """Forget the writers of epochs that no node knows of: these epochs may be given again."""
         slots = self._world.storage.states.values()
         stored = max((one.value.generation for one in slots if one.value is not None), default=0)
         known = max(stored, self._known.generation())
@@ -238,15 +238,15 @@ class Rules(Checks):
         raise Violation(rule, f"at {self._world.now:.2f} s {text}")
 
     def knows_all(self, by: str, state: ClusterState, begun: float) -> None:
-        """S14: who gives a command or fences knows all that a node acted on that can be heard."""
+        """S14: a manager that orders something knows what all nodes that it hears acted on."""
         if by not in self._world.stale:
             self._known.manages(by, state, list(self._world.machines.values()), begun)
 
     def _is_dead(self, by: str, node: str, boot: str, state: ClusterState) -> None:
-        """S4, S5: who is taken for dead is off, or was started anew since.
+        """S4, S5: a node that is declared dead is off, or has booted again since.
 
-        It may run what the manager does not know of: that is unmanaged.  What is still looked for
-        is started nowhere by that, or S2 is broken.
+        It may run services that the manager does not know: those are unmanaged.  A service that is
+        still being probed is not started by this declaration, or S2 finds it.
         """
         machine = self._world.machines[node]
         known = {key for key, one in state.services.items() if one.state is not ServiceState.PROBE}
@@ -258,11 +258,11 @@ class Rules(Checks):
     def _all_are_disarmed(
         self, by: str, before: ClusterState, state: ClusterState, begun: float
     ) -> None:
-        """S10: the cluster counts as disarmed once no node that can be heard does anything.
+        """S10: the cluster is disarmed only when no node that can be heard does anything.
 
-        A node that is off, or back in the same round, has nothing yet that it could do.  Whoever
-        reads what the storage had a while ago can only go by that, and a round that was *begun*
-        then by what all of them had said by then.
+        A node that is off, or returns in the same round, cannot do anything yet.  A manager with a
+        stale view of the storage is not checked.  Reports count that a round could
+        read which was *begun* then.
         """
         if by in self._world.stale:
             return
@@ -277,30 +277,29 @@ class Rules(Checks):
                 self.broken("S10", f"{by} takes the cluster for disarmed, but {node} is not")
 
     def in_maintenance(self, state: ClusterState, begun: float) -> bool:
-        """Return whether the cluster is held: on the whiteboard, or declared and not ended."""
+        """Return whether global maintenance is set on the whiteboard, or declared and in force."""
         wanted = self._world.storage.wanted
         declared = wanted.global_maintenance
         if (state.generation, state.config_version) != (wanted.generation, wanted.version):
-            # What its reader did not see yet holds nobody back.
+            # The manager has not read this configuration yet.
             return False
         if declared is None or declared.identity == state.ended.get(""):
             return self.is_held(begun)
         return True
 
     def is_held(self, begun: float) -> bool:
-        """Return whether the whiteboard holds a round that was *begun* then.
+        """Return whether the whiteboard sets global maintenance for a round *begun* then.
 
-        What is written there after a round has read it holds the next one.
+        A block that is written after a round has read the whiteboard applies to the next round.
         """
         storage = self._world.storage
         return bool(storage.held) and storage.held_since <= begun
 
     def _placed_by_the_rules(self, machine: Machine, job: Job) -> None:
-        """S11: strict node rules and services to be kept apart hold for each start.
+        """S11: each start follows strict node rules and anti-affinity rules.
 
-        An operator may move a service against its node rule; and a command that was given
-        before the rules are what they are now, or while it was not known where an opposite runs,
-        cannot be taken back.
+        An operator may move a service against its node rule.  A command cannot be taken back if it
+        was given before the rules changed, or before the place of the other service was known.
         """
         world, service_id = self._world, job.service.id
         record = world.storage.manager_record()
@@ -327,7 +326,7 @@ class Rules(Checks):
 
 
 def stops_after(settings: Settings) -> float:
-    """Return the seconds without a renewal after which no node runs anything on."""
+    """Return the seconds without a renewal after which a node must have stopped its services."""
     return settings.lease_fails + STOPS_WITHIN
 
 
@@ -341,5 +340,5 @@ def _gives_command(before: ClusterState, state: ClusterState) -> bool:
 
 
 def _is_disarmed(report: Report) -> bool:
-    """Return whether an LRM said that it keeps no service, and is at work on none."""
+    """Return whether an LRM reported that it runs no service and works on none."""
     return report.mode in (Mode.DISARM, Mode.MAINTENANCE) and not report.at_work()

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Many random scenarios: anyone can repeat a batch by its first seed and count.
+"""Plays the random scenarios of many seeds.
 
-Every sixth seed, or second one of what is drawn close together, is a run for liveness: its
-faults end, and the cluster must get well.  The others are for safety alone and are shorter.
+Some seeds are runs for liveness: their faults end, and the cluster must recover.  The others are
+for safety alone and are shorter.
 """
 
 from __future__ import annotations

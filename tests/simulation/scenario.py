@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A scenario: a cluster, what is done to it when, and what must be true of it.
+"""A scenario as plain data: a cluster, the actions on it, and the expectations.
 
-It is plain data.  ``scenario_text.py`` reads and writes it as text, ``play.py`` plays it,
-``random_scenario.py`` makes one of a seed, and ``shrink.py`` makes one shorter.
+``scenario_text.py`` reads and writes scenarios, ``play.py`` plays them, ``random_scenario.py``
+draws one from a seed, and ``shrink.py`` makes one shorter.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WHENS = (FROM, AT, ONCE, NEVER)
 
 @dataclass(frozen=True)
 class Action:
-    """Something that is done at *at* seconds: a fault, or what an operator does."""
+    """A fault, or an act of an operator, after *at* seconds."""
 
     at: float
     verb: str
@@ -34,7 +34,7 @@ class Action:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What must be true: ``from`` a time to the end, ``at`` it, ``once`` by it, or ``never``."""
+    """What must be true: ``from`` a time on, ``at`` a time, ``once`` until a time, or ``never``."""
 
     when: str
     at: float
@@ -43,10 +43,10 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A cluster and its fate; *length* seconds long, all chances decided by *seed*.
+    """A cluster, what happens to it and what is expected, for *length* seconds.
 
-    *room* is what nodes have of CPUs and MiB of memory, *virtual* are the nodes that are virtual
-    machines.
+    *seed* determines all chances.  *room* has the CPUs and MiB of memory of nodes, *virtual* the
+    nodes that are virtual machines.
     """
 
     name: str

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Storage that goes back in time, loses a record or a copy, or has it in the wrong place."""
+"""Faults of the storage itself: records that go back in time, are lost, damaged or misplaced."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.slot import Slot
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.shared_storage import (  # noqa: E501
+    Slot,
+)
 from ansible_collections.holdfast.ha.tests.simulation.action import Options, Verb, machines, number
 from ansible_collections.holdfast.ha.tests.simulation.faulty_fleet import FaultyFleet
 

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A write that is torn: the record goes through the real code, byte for byte.
+"""A torn write: the record goes through the real code, byte for byte.
 
-Elsewhere in a simulation a record is a value.  Here the slot's two copies are made as they
-are on storage, the new one is cut off at a sector, and what the real reader makes of that
-is what everybody reads from then on.
+Elsewhere in a simulation a record is a value.  Here the two copies of the slot are encoded as on
+storage, and the new one is cut off at a sector.  From then on all nodes read what the real reader
+returns for that.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     state_from_document,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import HoldfastError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.slot import Slot
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.shared_storage import (  # noqa: E501
+    Slot,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.block_file import PAGE
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
     Geometry,

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The resource agents of all machines: they do to the truth what a job asks for.
+"""The resource agents of all machines: they start, stop, migrate and probe services.
 
-They take their time, and may fail, hang or lie as they were told to.  Two things are taken
-for granted, as no manager can make up for them: agents die with the daemon that called
-them, and a stop that an agent and its probe both call done is done.
+They take time, and may fail, hang or lie.  Two things are assumed, as no manager can compensate for
+them: agents die with the daemon that called them, and a stop is done if both the agent and a probe
+report that.
 """
 
 from __future__ import annotations

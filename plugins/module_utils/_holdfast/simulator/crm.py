@@ -60,6 +60,7 @@ class CrmDaemon(Daemon):
         self._stored: tuple[ClusterState | None, int] = (None, 0)
         self._last_put: ClusterState | None = None
         self.look_begun: float | None = None
+        """When a look began in which this process was delayed, None for no such look."""
         self.looked_at = fleet.world.now
         self.confirmed = False
         settings = fleet.world.settings

@@ -56,7 +56,7 @@ class Daemon:
         self.begun = self.world.now
         """The true time at which the last turn began."""
         self.read_at = self.world.now
-        """When it last did in that turn what may take long; its orders come right after."""
+        """When that turn last did what may take long; a delay sets it, see ``tests/simulation``."""
         chance = self.world.random
         period = ROUND * chance.uniform(1.0, 1.04) / self.clock.rate
         self.rounds = Cadence(self.world.now + chance.uniform(0.01, 0.2), period)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A whole simulated cluster: all daemons of all nodes, and what is done to them."""
+"""A whole simulated cluster: a world, its agents and fence devices, and all daemons."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class LrmDaemon(Daemon):
         self.performs = {**self.clocks_and_log(), **self._make_performs()}
 
     def ask_to_end(self, what: str) -> None:
-        """Tell this process to end, as *what* the node does: systemd's SIGTERM."""
+        """Ask this process to end, as systemd does by SIGTERM; *what* is what the node does."""
         self.shutdown = what
 
     def gone(self) -> None:

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What would happen to a cluster as it is now: the question, played to its end.
 
-The managers decide in here exactly as they would; how long agents, fence devices and
-machines take is assumed, or taken from what was measured last.  Nothing is changed
-anywhere: this is a pure function of what it is given.
+The managers decide as the real ones would.  The durations of agents, fence devices and machines
+are assumed, or measured ones of the cluster.  Nothing is changed anywhere: the answer is a pure
+function of its input.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from .machine import EPOCH, Machine
 from .settings import Settings
 
 BEGINS = 5.0
-"""Seconds for which the copy of the cluster runs before anything happens to it."""
+"""Seconds that the copy of the cluster runs before the questions apply."""
 
 CALM = 20.0
-"""So many seconds without any event are the end, if nothing is under way."""
+"""Seconds without any event after which the simulation ends, if nothing is under way."""
 
 LOOKED_AT = 0.25
 DRAIN_WAITS = 60.0
@@ -40,10 +40,10 @@ DRAIN_WAITS = 60.0
 
 @dataclass(frozen=True)
 class Now:
-    """A cluster as it is: what stands on its storage, and how it is set up.
+    """A cluster as it is: what is on its storage, and its settings.
 
-    *wall* is the time of the question in seconds since 1970; *starts* is how many seconds
-    a service took to start last.  *lease_proof* is each node's setting, None for automatic.
+    *wall* is the current time in seconds since 1970; *starts* has the seconds that each
+    service took to start last.  *lease_proof* is each node's setting, None for automatic.
     """
 
     nodes: tuple[str, ...]
@@ -129,7 +129,7 @@ def what_if(
 
 
 def _copy(now: Now) -> Fleet:
-    """Return a simulated cluster that is as the real one: all that is not known dead is well."""
+    """Return a copy of the cluster in which all nodes are healthy that are not known to be dead."""
     fleet = Fleet(now.nodes, now.settings, 1, running=True)
     world, storage = fleet.world, fleet.world.storage
     world.lease_proof.update(now.lease_proof)
@@ -146,7 +146,7 @@ def _copy(now: Now) -> Fleet:
         status = state.nodes.get(name)
         machine.clock.offset = now.wall - EPOCH
         machine.on = status is None or status.state in (NodeState.ONLINE, NodeState.UNKNOWN)
-        # What did not come back so far does not come back for the question.
+        # A machine that is off stays off during the simulation.
         machine.cut = machine.device.with_node = not machine.on
         report = now.reports.get(name)
         if report is not None:
@@ -192,11 +192,11 @@ QUESTIONS: Mapping[str, Callable[[Fleet, Machine], None]] = {
     "loses_network": _loses_network,
     "drained": _is_drained,
 }
-"""What can be asked of a node, with what does it to a simulated one."""
+"""What can be asked about a node, with the function that does it to the simulated node."""
 
 
 def _run(fleet: Fleet, begun: float, until: float, down: dict[str, float]) -> bool:
-    """Let time pass until nothing more happens; note for how long each service is down."""
+    """Run until nothing more happens; add up in *down* how long each service is down."""
     world = fleet.world
     happened = begun
     seen = 0
@@ -214,7 +214,7 @@ def _run(fleet: Fleet, begun: float, until: float, down: dict[str, float]) -> bo
 
 
 def _under_way(fleet: Fleet) -> bool:
-    """Return whether something is still to come that an operator would wait for."""
+    """Return whether an operator would still wait for something."""
     record = fleet.world.storage.manager_record()
     if record is None or fleet.manager() is None:
         return True
@@ -253,7 +253,7 @@ def _step(at: float, event: Event) -> Step:
 
 
 def _where(fleet: Fleet, service_id: str) -> str:
-    """Return the node on which the whole of a service really runs, empty if nowhere."""
+    """Return the node that runs all resources of a service, empty for none."""
     found = (
         one.name for one in fleet.world.where(service_id) if one.active.get(service_id) == "running"
     )

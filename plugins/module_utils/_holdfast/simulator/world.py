@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What really is, in a cluster in virtual time: machines, storage, and how they change.
+"""The true state of a cluster in virtual time: its machines, its storage, and their changes.
 
-Nothing here believes anything: this is the truth against which the managers' beliefs are
-checked.  Whatever changes what another node could see goes through ``changing``, so that
-who looks at a steady pace first takes note of what it saw until then, and looks again.
+What daemons believe is elsewhere; checks compare it with this state.  A change that another node
+could see goes through ``changing``: before it, skipped looks are computed, and after it, daemons
+look again.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from ..cluster.model.membership import Place, make_membership
 from .checks import Checks
 from .machine import Machine
 from .settings import ROUNDING, Settings
-from .shared_storage import SharedStorage, StaleView
-from .slot import Slot
+from .shared_storage import SharedStorage, Slot, StaleView
 from .timeline import Timeline
 
 LATE_FREE_LOOK = 1.0
