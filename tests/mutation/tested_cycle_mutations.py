@@ -136,7 +136,7 @@ _EDITS = (
     (
         "fence-in-a-maintenance-as-a-candidate",
         candidate,
-        "_maintenance_obstacle",
+        "_hold",
         "        return observation.held\n    clocks",
         '        return ""\n    clocks',
         "node/test_maintenance_board.py",

@@ -38,7 +38,7 @@ from .observing import just_answered
 def watch_manager(crm: Crm, observation: Observation) -> Cycle[None]:
     """Fence the node that holds the manager lease if it is silent and it is this node's turn."""
     lease = yield from perform(ReadManagerLease())
-    hold = yield from _maintenance_obstacle(crm, observation)
+    hold = yield from _hold(crm, observation)
     trouble = observation.trouble or crm.trouble
     candidacy = consider(crm.settings, lease.node, observation.nodes, trouble, hold)
     crm.trouble = ""
@@ -87,7 +87,7 @@ def _fence(crm: Crm, lease: LeaseHolder, reason: str, observation: Observation) 
     yield from perform(Fence(node))
 
 
-def _maintenance_obstacle(crm: Crm, observation: Observation) -> Cycle[str]:
+def _hold(crm: Crm, observation: Observation) -> Cycle[str]:
     """Return why maintenance forbids fencing a silent manager; empty if it does not.
 
     An expired maintenance does not stop a candidate, because a hung manager could never end it.
