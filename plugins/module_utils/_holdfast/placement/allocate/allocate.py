@@ -150,7 +150,7 @@ def _no_groups(cluster: Cluster, used: list[int], allowed: Sequence[int] | None)
 
 
 class Search:
-    """What a search for a place of one instance works with, for all groups alike."""
+    """The parameters of the search for a place of one instance, the same for all groups."""
 
     __slots__ = ("cluster", "instance", "options", "redundancy", "scope", "score")
 
@@ -179,7 +179,7 @@ def choose_single(search: Search, nodes: Sequence[Node]) -> Solution:
     solution = Solution()
     force = search.options.ignore_soft_errors
     found: list[tuple[float, int, Node, Instance]] = []
-    # What is no number stays none: no place mends the node that makes it so.
+    # NaN stays NaN: no place repairs the node that causes it.
     base = search.score.value()
     for node in nodes:
         instance = search.instance.at(node.index, NO_NODE)
@@ -203,7 +203,7 @@ def choose_single(search: Search, nodes: Sequence[Node]) -> Solution:
 
 
 def _order(place: tuple[float, int, Node, Instance]) -> tuple[float, int]:
-    """Return what sorts places: the last of equals first, the first where there is no score."""
+    """Return a sort key of places: the last of equals first, or the first if the score is NaN."""
     score, order = place[:2]
     return (score, order) if not isnan(score) else (float("inf"), -order)
 
@@ -221,10 +221,7 @@ def _single_holds(search: Search, place: tuple[float, int, Node, Instance]) -> b
 def _first_in_full(
     search: Search, found: list[tuple[float, int, Node, Instance]]
 ) -> tuple[float, int, Node, Instance]:
-    """Return the first place, with the score that htools gets by adding all up anew.
-
-    If others are as good to the last digits, it is the one that htools puts first.
-    """
+    """Return the best place by htools' full sums, of those within rounding of the first."""
     best = found[0]
     limit = best[0] + SAME * max(1.0, abs(best[0]))
     equal = [place for place in found[: FEW + 1] if place[0] <= limit] or [best]

@@ -76,7 +76,7 @@ class BestPair:
         self._falling: set[int] = set()
         self._kinds: dict[frozenset[str], list[Kind]] = {}
         self.refused = 0
-        """After the search: how many pairs the N+1 check refused on the way."""
+        """The number of pairs that the N+1 check refused during the search."""
 
     def best(self) -> Place:
         """Return the best pair, or `FIRST` if none is possible."""
@@ -125,11 +125,11 @@ class BestPair:
         best: Place,
         refused: set[int] | None,
     ) -> Place:
-        """Return the best pair of nodes that are equal but for what they share, or *best*.
+        """Return the best pair of equal *firsts* and equal *seconds*, or *best* if that is better.
 
-        All pairs are equally good whose secondary has to keep no more memory for this
-        primary than for any: the last one stands for them.  Others are not better,
-        unless more reserved memory makes the cluster more even.
+        All pairs whose secondary needs no more reserved memory for this primary are equally
+        good: only the last is scored.  Others are no better, unless more reserved memory makes
+        the cluster more even.
         """
         unusual: list[tuple[Node, Node]] = []
         for primary, secondary in self._allowed(firsts, seconds, refused):
@@ -165,8 +165,7 @@ class BestPair:
     def _best_despite(self, first: Kind, refused: set[int]) -> Place:
         """Return the best pair of one primary that passes the N+1 check.
 
-        The check is made from the best pair on until one passes, so those that are
-        refused and better count as failed.
+        htools checks from the best pair on, so the better pairs that are refused are counted.
         """
         best = self._best_with(first, FIRST, refused)
         (primary,) = first.members

@@ -29,7 +29,7 @@ LEAST_TARGETS = {PRIMARY: 0, SECONDARY: 1, ALL: 2}
 
 
 class Evacuation:
-    """What became of each instance: moved, with its jobs, or not, with the reason."""
+    """The result for each instance: moved, with its jobs, or failed, with the reason."""
 
     __slots__ = ("cluster", "failed", "jobs", "moved")
 
@@ -41,7 +41,7 @@ class Evacuation:
         self.jobs: list[list[Opcode]] = []
 
     def take(self, found: Found) -> None:
-        """Go on with what was *found* for an instance."""
+        """Add the move *found* for an instance, and continue with the cluster after it."""
         self.cluster = found.cluster
         instance = found.instance
         group = self.cluster.nodes[instance.primary].group
@@ -58,8 +58,7 @@ def evacuate(
 ) -> Evacuation:
     """Move *instances* off their primaries, secondaries or both within their groups.
 
-    *watch* is told, before each move, of the cluster then, the instance, the mode and
-    the targets.
+    *watch* is called before each move with the cluster, the instance, the mode and the targets.
     """
     leaving = {node.index for node in cluster.nodes if node.offline}
     for index in instances:
@@ -95,10 +94,9 @@ def evacuate(
 def _with_fewer_left_out(
     cluster: Cluster, instance: Instance, mode: str, options: Options
 ) -> Found | None:
-    """Move *instance* where only its own nodes are left out, if *options* allow that.
+    """Move *instance* to any node but its own, if *options* allow that; None if there is none.
 
-    htools leaves out the nodes of all instances that are to be moved, though each has
-    to leave its own only.
+    htools leaves out the nodes of all instances that are to be moved.
     """
     if not options.better:
         return None
@@ -123,8 +121,8 @@ def change_group(
 ) -> Evacuation:
     """Move *instances* to one of *groups*, or to any that none of them is in.
 
-    *watch* is told as in `evacuate`, of the targets in the group that was chosen; of
-    none if there is no such group.
+    *watch* is called as in `evacuate`, with the targets in the chosen group; with none if there
+    is no such group.
     """
     from .allocate import place_in_best_group
 
@@ -210,7 +208,7 @@ def _move(
         raise Unplaceable(
             f"Instances with disk template '{instance.template}' can't execute change secondary"
         )
-    # Without nodes to go to htools does not notice; else it dies of it.
+    # htools crashes here, except where there are no nodes to go to.
     if mirrored and instance.secondary < 0 and len(targets) >= LEAST_TARGETS[mode]:
         raise Unplaceable(f"Instance {instance.name} has no secondary node to fail over to")
     if mirrored and mode == PRIMARY:

@@ -93,12 +93,12 @@ def choose_plainly(
 
 
 def _order(place: Place) -> Place:
-    """Return what sorts a score that is no number behind all others."""
+    """Return a sort key that puts a score of NaN behind all others."""
     return place if place[0] == place[0] else (float("inf"), *place[1:])
 
 
 def _order_at_primary(place: Place) -> Place:
-    """Return what sorts the secondaries of one primary; without a score the first is first."""
+    """Return a sort key for the secondaries of one primary; with NaN the first is first."""
     return place if place[0] == place[0] else (float("inf"), place[1], -place[2])
 
 
@@ -127,9 +127,9 @@ def _chosen(search: Search, solution: Solution, best: Place) -> Solution:
 def as_secondary(
     node: Node, instance: Instance, primaries: set[int], force: bool
 ) -> tuple[str | None, set[int]]:
-    """Return why *node* can be secondary of none of *primaries*, and of which not besides.
+    """Return why *node* can be secondary of none of *primaries*, and the ones it is barred from.
 
-    The latter are those for which it already keeps memory, too much with the new one.
+    The latter are those for which it would keep too much memory with the new instance.
     """
     first = secondary_failure_anyhow(node, instance, force, False)
     if force:

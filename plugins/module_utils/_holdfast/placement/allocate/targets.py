@@ -92,7 +92,7 @@ def _promising(
 
 
 def _estimate(score: Score, node: Node, instance: Instance) -> float:
-    """Return what the score has of terms that change if *node* becomes the secondary."""
+    """Return the terms of the score that change if *node* becomes the secondary, as a sum."""
     kept = node.peers.get(instance.primary, 0) + instance.reserved_memory
     reserved = max(node.reserved, kept)
     total, disk, use = node.total_disk, instance.disk, instance.spindle_use
@@ -132,7 +132,7 @@ def _score_all(
     change = replace_secondary if instance.template == "drbd" else failover_to
     found: list[tuple[float, int, Moved]] = []
     failures = []
-    # What is no number stays none: no move mends the node that makes it so.
+    # NaN stays NaN: no move repairs the node that causes it.
     base = score.value()
     for target in targets:
         moved = change(nodes, instance, target, force)
@@ -147,7 +147,7 @@ def _score_all(
 def _best(
     nodes: Sequence[Node], group: int, found: list[tuple[float, int, Moved]]
 ) -> tuple[float, int, Moved]:
-    """Return the best place; of those that seem equal the one that htools' sums put first."""
+    """Return the best place; of places within rounding the first by htools' full sums."""
     best = found[0]
     for place in found[1:]:
         if not best[0] < place[0]:
@@ -166,20 +166,18 @@ def _best(
 
 
 def _inside(nodes: Sequence[Node], moved: Moved, group: int) -> list[tuple[Node, Node]]:
-    """Return what *moved* changes in *group*, each node before and after."""
+    """Return each node of *group* that *moved* changes, before and after."""
     return [(nodes[index], node) for index, node in moved.nodes.items() if node.group == group]
 
 
 def move_to_best_pair(
     cluster: Cluster, instance: Instance, group: int, targets: list[int], force: bool
 ) -> Found:
-    """Change both nodes of a ``drbd`` *instance* to the best pair of *targets*.
+    """Change both nodes of a ``drbd`` *instance* to the best pair of *targets*, nodes of *group*.
 
-    These are nodes of *group*; with *force* soft limits do not count.  Raises
+    The steps: fail over first if the primary is offline, make the new primary the secondary,
+    fail over to it, change the secondary.  With *force* soft limits do not count.  Raises
     `Unplaceable` if no pair is possible.
-
-    The way there: fail over first if the primary is offline, take the new primary as
-    secondary, fail over to it, take the new secondary.
     """
     if len(targets) < 2:
         raise Unplaceable("Can't find any good nodes for relocation: no nodes available")
@@ -229,8 +227,8 @@ def _best_halves(
 ) -> tuple[int, int] | None:
     """Return the best new primary, of *halves*, and secondary, of *targets*.
 
-    However it gets there, in the end the instance is gone from its old nodes and stands
-    on the new ones: so this is the search for a place in the cluster without it.
+    Whatever the steps, the instance is on its new nodes only in the end: so this is the search
+    for a place in the cluster without it.
     """
     instance = start.instance
     primary, secondary = instance.primary, instance.secondary
@@ -272,7 +270,7 @@ def _best_halves(
 def _last_problem(
     nodes: Sequence[Node], halves: dict[int, Moved], targets: list[int], force: bool
 ) -> str:
-    """Return why the last pair that was tried cannot be, as htools says for all."""
+    """Return why the last pair that was tried is not possible, as htools says for all."""
     for primary in reversed(targets):
         if primary not in halves:
             return ""
