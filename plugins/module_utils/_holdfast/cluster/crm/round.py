@@ -117,13 +117,12 @@ class Round:
         self._own_services()[service_id] = status
         self._note(service_id, before, status)
 
-    def explain(
-        self, service_id: str, status: ServiceStatus, reason: str, kind: str, node: str = ""
-    ) -> None:
-        """Set why a service waits and write an event of *kind*, if the reason changed."""
-        if reason != status.reason:
+    def explain(self, service_id: str, status: ServiceStatus, reason: str) -> bool:
+        """Set why a service waits; return whether that is another reason than before."""
+        changed = reason != status.reason
+        if changed:
             self.set_service(service_id, replace(status, reason=reason))
-            self.say(kind, reason, service=service_id, node=node)
+        return changed
 
     def refuse(self, service_id: str, request: Request, why: str) -> None:
         """Write an event that an operator's request is refused, and why."""

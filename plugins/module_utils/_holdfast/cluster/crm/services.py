@@ -229,7 +229,8 @@ def _report_unknown_node(round_: Round, service_id: str, status: ServiceStatus) 
         f"may run on {status.node}, which is not in the configuration any more:"
         " put it back, and remove it once it is drained"
     )
-    round_.explain(service_id, status, reason, "blocked", status.node)
+    if round_.explain(service_id, status, reason):
+        round_.say("blocked", reason, service=service_id, node=status.node)
 
 
 def _close_failovers(round_: Round) -> None:
