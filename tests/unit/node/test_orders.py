@@ -14,7 +14,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     FENCE_ARRIVES,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import prove, turns
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import conversation, prove
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conversation import (
     TOOLS,
     FenceTools,
@@ -144,7 +144,7 @@ def test_no_device_is_asked_anything_once_the_manager_takes_the_fence_for_over(
     monkeypatch.setattr(prove, "power_off", power_off)
     Given(tmp_path).fence()
     assert asked[0][3] == FENCE_ARRIVES
-    assert turns.LONGEST_WAIT <= FENCE_ARRIVES
+    assert conversation.LONGEST_WAIT <= FENCE_ARRIVES
 
 
 @pytest.mark.parametrize("act", ["fence", "power_on"])
