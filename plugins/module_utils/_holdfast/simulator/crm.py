@@ -21,6 +21,7 @@ from ..errors import FormatError, LeaseError, StorageError
 from .daemon import WAKES_AGAIN, Acts, Daemon
 from .machine import Machine
 from .observer import Observer
+from .read_back import read_report, read_state
 from .rules import new_events
 from .settings import LEASE_SILENCE, ROUNDING
 from .timeline import Cadence
@@ -324,7 +325,8 @@ class CrmDaemon(Daemon):
             *([] if whole else ["a record is damaged: the configuration"]),
         ]
         _number, kept = self.machine.kept.read()
-        leases = self.storage.lease_versions()
+        leases, rules = self.storage.lease_versions(), self.world.rules
+        state, kept = read_state(rules, state), read_report(rules, kept)
         return effects.StoredRecords(state, wanted, 1, tuple(texts), not whole, kept, leases)
 
     def _put(self, state: ClusterState, freeing: Freeing) -> None:

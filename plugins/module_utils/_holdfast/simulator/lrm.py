@@ -24,6 +24,7 @@ from ..errors import FormatError, LeaseError, StorageError
 from .daemon import Acts, Daemon
 from .foretold import Foretold
 from .machine import Machine
+from .read_back import read_report
 from .rules import stops_after
 from .settings import HEARTBEAT_ROUNDS
 from .torn import torn_report
@@ -205,7 +206,7 @@ class LrmDaemon(Daemon):
             effects.IsFreeingHostLease: lambda _: self.machine.frees,
             effects.ReadManagerRecord: self._read_manager_record,
             effects.ReadDesiredFrom: self._read_desired,
-            effects.ReadKeptReport: lambda _: effects.NumberedReport(*self.machine.kept.read()),
+            effects.ReadKeptReport: lambda _: self._numbered(*self.machine.kept.read()),
             effects.ReadOwnReport: self._read_own_report,
             effects.ContinueAfter: self._continue_after,
             effects.KeepReport: self._keep_report,
@@ -308,7 +309,11 @@ class LrmDaemon(Daemon):
         if self.slot.damaged:
             raise FormatError("the node's report is damaged")
         self._number_read = self.slot.sequence
-        return effects.NumberedReport(self.slot.sequence, self.slot.value)
+        return self._numbered(self.slot.sequence, self.slot.value)
+
+    def _numbered(self, number: int, report: Report | None) -> effects.NumberedReport:
+        """Return the report that the last LRM of this node left, as this one reads it."""
+        return effects.NumberedReport(number, read_report(self.world.rules, report))
 
     def _continue_after(self, effect: effects.ContinueAfter) -> None:
         self._after_number = max(self._after_number, effect.number)
