@@ -469,6 +469,17 @@ def test_a_node_that_goes_on_answering_after_its_fence_is_not_taken_for_dead(man
     assert "free" not in kinds(manager.storage.log)
 
 
+def test_a_proof_that_the_manager_does_not_accept_frees_no_host_lease(manager):
+    manager.observer.nodes["n3"] = silent("n3")
+    manager.round()
+    manager.clock.go(4.0)
+    manager.end_fence()
+    manager.observer.nodes["n3"] = replace(silent("n3"), answer=Answer.YES)
+    log = manager.round(0.0)
+    assert manager.written().nodes["n3"].state is NodeState.FENCE
+    assert "free" not in kinds(log)
+
+
 def test_a_proof_from_a_round_that_was_thrown_away_is_none_of_a_node_that_writes_again(manager):
     manager.observer.nodes["n3"] = silent("n3")
     manager.round()
@@ -727,6 +738,21 @@ def test_a_manager_that_was_held_up_in_writing_gives_no_orders_and_decides_anew(
     manager.observer.nodes["n3"] = well
     assert "fence" not in kinds([*manager.round(), *manager.round()])
     assert manager.daemon._crm.state.nodes["n3"].state is NodeState.ONLINE
+
+
+def test_who_was_held_up_in_the_last_look_at_the_lease_gives_no_orders(manager):
+    """Between that look and an order nothing may come in which time passes."""
+    manager.observer.nodes["n3"] = silent("n3")
+    looks = []
+
+    def slow(lease_name):
+        looks.append(lease_name)
+        manager.clock.go(LATE + 0.1 if len(looks) == 2 else 0.0)
+        return True
+
+    manager.storage.leases.held = slow
+    assert kinds(manager.round()) == ["state"]
+    assert len(looks) == 2
 
 
 def test_a_candidate_fences_once_and_again_only_after_the_retry_time(candidate):

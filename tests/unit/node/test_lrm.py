@@ -398,6 +398,23 @@ def test_workers_start_nothing_after_a_jump_until_lease_and_record_were_read_aga
     assert daemon.daemon._start_obstacle() == ""
 
 
+def test_a_jump_in_the_middle_of_a_turn_is_known_to_the_workers_until_the_next_one(daemon):
+    """The host lease was read before it, so that it may have failed since."""
+    daemon.run_web()
+    read_manager = daemon.storage.read_manager
+
+    def suspended():
+        daemon.suspended += 2.0
+        return read_manager()
+
+    daemon.storage.read_manager = suspended
+    daemon.round()
+    assert "this node was suspended for 2 s" in daemon.daemon._start_obstacle()
+    daemon.storage.read_manager = read_manager
+    daemon.round()
+    assert daemon.daemon._start_obstacle() == ""
+
+
 def test_a_node_that_was_suspended_for_long_stops_its_services(tmp_path):
     daemon = Daemon(tmp_path, backend=SANLOCK, sanlock=ON_ONE_COMPUTER)
     daemon.run_web()
@@ -484,6 +501,17 @@ def test_a_managers_record_that_cannot_be_read_changes_nothing_here(daemon, caps
         daemon.storage.state = error
         assert daemon.round() == []
         assert f"the manager's record cannot be read: {error}" in capsys.readouterr().err
+
+
+def test_what_the_last_record_said_is_not_begun_while_the_next_cannot_be_read(daemon):
+    daemon.storage.leases.views[1] = lease_view(1, state=HostState.FAIL, unchanged_for=20.0)
+    daemon.command(ServiceState.REQUEST_START)
+    daemon.round()
+    daemon.storage.leases.views.clear()
+    daemon.storage.state, state = FormatError("no copy is whole"), daemon.storage.state
+    assert "start" not in kinds([*daemon.round(), *daemon.round()])
+    daemon.storage.state = state
+    assert "start" in kinds([*daemon.round(), *daemon.round()])
 
 
 def test_a_configuration_older_than_the_managers_record_starts_nothing(daemon):
@@ -662,6 +690,15 @@ def test_a_lease_whose_next_renewal_is_in_doubt_lets_nothing_new_be_started(daem
     assert "start" not in kinds(daemon.round(0.1))
     daemon.storage.leases.views.clear()
     assert "start" in kinds(daemon.round() + daemon.round())
+
+
+@pytest.mark.parametrize(("unchanged_for", "starts"), [(7.9, True), (8.0, False)])
+def test_nothing_new_is_started_from_half_of_the_fail_time_without_a_renewal(
+    daemon, unchanged_for, starts
+):
+    daemon.storage.leases.views[1] = lease_view(1, unchanged_for=unchanged_for)
+    daemon.command(ServiceState.REQUEST_START)
+    assert ("start" in kinds(daemon.round() + daemon.round())) is starts
 
 
 @pytest.mark.parametrize("why", ["reboot", "poweroff", "restart"])

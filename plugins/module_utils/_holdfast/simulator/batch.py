@@ -16,6 +16,7 @@ from .liveness import play_and_get_well
 from .play import Outcome, play
 from .random_scenario import (
     CLOSE,
+    FENCES,
     HELD,
     LEFT,
     MIXED,
@@ -28,7 +29,16 @@ from .scenario import Scenario
 from .scenario_text import write_scenario
 from .shrink import shrink
 
-LIVENESS_EACH = {MIXED: 6, OPERATORS: 6, CLOSE: 2, LEFT: 4, PAUSES: 4, STALE: 3, HELD: 4}
+LIVENESS_EACH = {
+    MIXED: 6,
+    OPERATORS: 6,
+    CLOSE: 2,
+    LEFT: 4,
+    PAUSES: 4,
+    STALE: 3,
+    HELD: 4,
+    FENCES: 2,
+}
 """Of so many seeds one is a run for liveness, by how they are drawn."""
 
 

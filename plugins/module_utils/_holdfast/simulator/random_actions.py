@@ -246,6 +246,28 @@ def _many_die(chance: random.Random, nodes: Sequence[str], services: Sequence[st
     return [slow, *(("power-off", (node,), {}) for node in dying)]
 
 
+def _unfenced(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Made]:
+    """A node falls silent whose device does not work; a clock jumps, or the manager changes."""
+    node = "manager" if chance.random() < 0.3 else chance.choice(nodes)
+    how = chance.choice(("fails", "fails", "hangs", "hides", "lies", "back"))
+    silent = chance.uniform(4.0, 25.0)
+    falls: Made = chance.choice(
+        (
+            ("power-off", (node,), {"for": silent}),
+            ("freeze", (node,), {"for": silent}),
+            ("storage", (node, "off"), {"for": silent}),
+            ("kill", ("lrm", node), {"for": silent}),
+        )
+    )
+    then: list[Made] = [
+        ("clock", ("manager",), {"jump": chance.choice((-3600.0, -60.0, 60.0, 3600.0))}),
+        ("kill", ("crm", "manager"), {"for": chance.uniform(0.3, 6.0)}),
+        ("writes", ("manager",), {"fail": 0.5, "for": chance.uniform(1.0, 6.0)}),
+    ]
+    broken: Made = ("device", (node, how), {"for": chance.uniform(4.0, 16.0)})
+    return [broken, falls, chance.choice(then), chance.choice(then)]
+
+
 def _without_lrm(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
     """The LRM of a node is gone for long, through whatever happens to its node meanwhile."""
     return "kill", ("lrm", chance.choice(nodes)), {"for": chance.uniform(5.0, 40.0)}
@@ -564,3 +586,26 @@ HELD_UP: tuple[Maker, ...] = (
     _rollback,
 )
 """Daemons that are held up or killed at any effect, while something becomes of nodes."""
+
+FENCED: tuple[Maker, ...] = (
+    *(_unfenced,) * 8,
+    *(_clock, _liar, _late_free, _manager_follows) * 2,
+    _device,
+    _many_die,
+    _power,
+    _power,
+    _of_node("freeze", 6.0),
+    _of_node("freeze", 30.0),
+    _storage,
+    _network,
+    _link,
+    _kill,
+    _hang,
+    _held_up,
+    _crash_at_write,
+    _shutdown,
+    _disarm,
+    _hold,
+    _ask,
+)
+"""Fences that fail, lie or come late, and what becomes of clocks and managers meanwhile."""

@@ -20,6 +20,7 @@ from ..cluster.model.rules import NodeRule, ServiceRule
 from ..cluster.model.service import Resource, Service
 from .declarations import AGENT
 from .random_actions import (
+    FENCED,
     GONE_BACK,
     HELD_UP,
     KINDS,
@@ -48,12 +49,12 @@ STALE_LENGTH = 40.0
 """Records that went back are repaired, and all services looked for, before more goes wrong."""
 
 MIXED, OPERATORS, CLOSE, LEFT, PAUSES = "mixed", "operators", "close", "left", "pauses"
-STALE, HELD = "stale", "held"
-DRAWINGS = (MIXED, OPERATORS, CLOSE, LEFT, PAUSES, STALE, HELD)
+STALE, HELD, FENCES = "stale", "held", "fences"
+DRAWINGS = (MIXED, OPERATORS, CLOSE, LEFT, PAUSES, STALE, HELD, FENCES)
 """What a scenario is made of: faults and operations alike; more operations; a few of both that
 come within seconds of each other, so that one falls into the middle of another; services that
 are left to their operators for a while; virtual machines that are paused; records that go back in
-time; or daemons that are held up or killed at any effect."""
+time; daemons that are held up or killed at any effect; or fences that fail, lie or come late."""
 
 
 def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
@@ -90,8 +91,8 @@ def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
     elif drawing == STALE:
         actions = _stale(chance, nodes, services)
         length = STALE_LENGTH + 4.0
-    elif drawing == HELD:
-        actions = _spread(chance, nodes, services, HELD_UP)
+    elif drawing in (HELD, FENCES):
+        actions = _spread(chance, nodes, services, HELD_UP if drawing == HELD else FENCED)
         length = PAUSED_LENGTH
     else:
         kinds = KINDS + OPERATIONS if drawing == OPERATORS else KINDS

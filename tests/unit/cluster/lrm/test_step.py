@@ -305,6 +305,16 @@ def test_a_new_daemon_does_not_doubt_what_is_gone(local_state) -> None:
     assert report.boot == "boot2"
 
 
+@pytest.mark.parametrize(
+    ("boot", "expected"),
+    [("n1-boot1", LocalState.RUNNING), ("n1-boot2", LocalState.UNKNOWN)],
+)
+def test_what_ran_in_an_earlier_start_of_the_node_is_not_reported_to_run(boot, expected) -> None:
+    report, memory = resume(has(LocalState.RUNNING), "n1", boot)
+    assert report.services["web"].state is expected
+    assert memory.doubtful == {"web"}
+
+
 def test_the_first_daemon_of_all_begins_with_nothing() -> None:
     assert resume(None, "n1", "boot1") == (Report("n1", "boot1"), NOTHING)
 
