@@ -172,7 +172,7 @@ def simulation(run: Run) -> None:
     """Scenarios, and random clusters with faults; deliberate mistakes are found."""
     run.python("-m", "pytest", SIMULATOR_TESTS, folder=ROOT)
     batch = ("tests/simulation/batch.py",)
-    for drawing in ("mixed", "operators", "close", "left", "pauses", "stale", "held"):
+    for drawing in ("mixed", "operators", "close", "left", "pauses", "stale", "held", "fences"):
         words = ("--first-seed", "0", "--count", "1000", "--drawn", drawing)
         run.python(*batch, *words, folder=ROOT)
     run.python("tests/mutation/find.py", folder=ROOT)

@@ -16,7 +16,7 @@ from ..cluster.model.desired import Wanted
 from ..cluster.model.effects import Cycle, Log
 from ..cluster.model.lease_freeing import Freeing
 from ..cluster.model.observed import FenceReport, PowerReport
-from ..cluster.model.state import ClusterState
+from ..cluster.model.state import ClusterState, Intent
 from ..errors import FormatError, LeaseError, StorageError
 from .daemon import WAKES_AGAIN, Acts, Daemon
 from .machine import Machine
@@ -73,6 +73,7 @@ class CrmDaemon(Daemon):
         self._look_begun: float | None = None
         self._looked_at = fleet.world.now
         self._confirmed = False
+        self._taken_over = 0
         settings = fleet.world.settings
         host_ids = {name: one.host_id for name, one in fleet.world.machines.items()}
         self.crm: Crm = start_crm(
@@ -196,7 +197,7 @@ class CrmDaemon(Daemon):
             effects.ReadReadableState: lambda _: self._newest_manager()[0],
             effects.ReadRecords: self._read_records,
             effects.ReadDesired: self._read_desired,
-            effects.ReadIntent: lambda _: storage.newest_intent(),
+            effects.ReadIntent: lambda _: self._read_intent(),
             effects.ReadOwnFreeing: lambda _: storage.freeing.get(self.machine.name, Freeing()),
             effects.OwnRecordStands: lambda _: self.slot.stands(*self._stored),
             effects.WriteState: lambda effect: self.record(
@@ -347,6 +348,12 @@ class CrmDaemon(Daemon):
         self.fleet.manager_writes += 1
         self.fleet.wake_lrms()
 
+    def _read_intent(self) -> Intent | None:
+        """Return the newest intent: read whenever this CRM becomes manager."""
+        if self.horizon is None:
+            self._taken_over += 1
+        return self.storage.newest_intent()
+
     def _write_intent(self, effect: effects.WriteIntent) -> None:
         def put() -> None:
             self.storage.intend(self.machine.name, effect.intent, self.world.now)
@@ -386,8 +393,13 @@ class CrmDaemon(Daemon):
     def _fence(self, effect: effects.Fence) -> None:
         node, sent, rules = effect.node, self.world.now, self.world.rules
         self._orders(f"fences {node}")
-        if self.crm.state is None:
+        status = self.crm.state.nodes[node] if self.crm.state is not None else None
+        if status is None:
             rules.orders.again(self, self.machine, node, self._looked_at)
+        elif status.attempt:
+            rules.orders.again((self, self._taken_over), self.machine, node, self._looked_at)
+        else:
+            rules.orders.begins((self, self._taken_over), node, self._looked_at)
         self.fencing[node] = self.fencing.get(node, 0) + 1
         rules.orders.at_once(self.machine.name, self.fencing)
         wall, mono = self.clock.wall(sent), self.clock.mono(sent)

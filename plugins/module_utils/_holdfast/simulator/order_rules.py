@@ -91,10 +91,15 @@ class OrderRules:
         if machine.freed or age > self._world.settings.lease_fails + LEASE_SLACK:
             self._rules.broken("S3", f"{machine.name} decides without a fresh host lease")
 
-    def again(self, crm: object, machine: Machine, node: str, begun: float) -> None:
-        """S12: a candidate leaves time between two fences of one node, by its own clock.
+    def begins(self, crm: object, node: str, begun: float) -> None:
+        """Note the first try of a CRM to fence a node that it decided on then."""
+        self._fenced[crm, node] = begun
 
-        It counts from its last look at the clock in a round that was *begun* then.
+    def again(self, crm: object, machine: Machine, node: str, begun: float) -> None:
+        """S12: a CRM leaves time between two tries to fence a node, by its own clock.
+
+        *crm* is other for each time that it becomes manager, as nobody knows then of the last try.
+        The time counts from its last look at the clock in a round that was *begun* then.
         """
         last = self._fenced.get((crm, node))
         self._fenced[crm, node] = begun
