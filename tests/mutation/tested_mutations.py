@@ -65,6 +65,12 @@ from ansible_collections.holdfast.ha.tests.mutation.making import (
 from ansible_collections.holdfast.ha.tests.mutation.tested_cycle_mutations import (
     TESTED_CYCLE_MUTATIONS,
 )
+from ansible_collections.holdfast.ha.tests.mutation.tested_judging_mutations import (
+    TESTED_JUDGING_MUTATIONS,
+)
+from ansible_collections.holdfast.ha.tests.mutation.tested_local_mutations import (
+    TESTED_LOCAL_MUTATIONS,
+)
 
 STALE = random_scenario.STALE
 RUNS_NOWHERE = (
@@ -220,6 +226,8 @@ def _blocked_is_stopped(
 
 TESTED = (
     *TESTED_CYCLE_MUTATIONS,
+    *TESTED_JUDGING_MUTATIONS,
+    *TESTED_LOCAL_MUTATIONS,
     FoundByTest(
         Mutation(
             "compare-epochs-before-commands",
