@@ -52,6 +52,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     Answer,
     FenceReport,
+    HostState,
     LeaseSight,
     NodeSeen,
     PowerReport,
@@ -73,6 +74,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
+    FormatError,
     LeaseError,
     NoAnswerError,
     StorageError,
@@ -1105,3 +1107,54 @@ def test_a_running_host_id_without_a_member_is_recorded(manager):
     manager.observer.foreign = {9: HostView("n9", 0.5, True), 8: HostView("n8", 60.0, True)}
     assert kinds(manager.round()) == ["state"]
     assert manager.written().foreign_hosts == {"9": "n9"}
+
+
+def test_a_node_whose_fence_is_under_way_is_not_fenced_again(manager):
+    manager.observer.nodes["n3"] = silent("n3")
+    assert kinds(manager.round()).count("fence") == 1
+    assert "fence" not in kinds([row for _turn in range(20) for row in manager.round()])
+
+
+def test_a_host_lease_that_another_crm_has_freed_is_not_freed_again(manager):
+    manager.observer.nodes["n3"] = silent("n3")
+    manager.round()
+    manager.storage.leases.free_error = LeaseError("it cannot be written.")
+    manager.end_fence()
+    manager.round()
+    manager.storage.leases.free_error = None
+    manager.storage.leases.views[3] = lease_view(3, state=HostState.FREE)
+    assert "free" not in kinds(manager.round(1000.0))
+
+
+def test_no_host_lease_is_freed_by_a_node_that_has_just_lost_its_own(manager):
+    manager.observer.nodes["n3"] = silent("n3")
+    manager.round(CONFIRM)
+    manager.end_fence()
+    manager.storage.leases.renew_error = LOST
+    assert "free" not in kinds(manager.round(CONFIRM / 4))
+    assert manager.written().nodes["n3"].state is NodeState.OFF
+
+
+def test_a_host_lease_is_watched_for_three_io_timeouts_after_a_proof(manager):
+    io_timeout = manager.configuration.sanlock.io_timeout
+    assert manager.daemon._crm.settings.lease_silence == 3.0 * io_timeout
+
+
+@pytest.mark.parametrize("record", ["manager", "configuration"])
+def test_who_would_be_manager_pauses_where_a_newer_record_may_be_damaged(daemon, record):
+    storage = daemon.storage
+    if record == "manager":
+        storage.readable_manager = lambda: (storage.state, "a newer record is damaged")
+    else:
+        wanted, storage.wanted = storage.wanted, FormatError("a newer record is damaged")
+        storage.readable_wanted = lambda: (wanted, 1)
+    assert daemon.round() == []
+    assert "a newer record is damaged" in daemon.daemon._crm.pause_reason
+
+
+def test_who_answered_is_told_to_the_observer_and_not_that_somebody_gave_a_hint(manager):
+    heard = []
+    manager.observer.answered = heard.append
+    manager.network.listen = lambda seconds: (True, {"n3"})
+    manager.daemon._listen(0.0)
+    assert heard == [{"n3"}]

@@ -281,6 +281,16 @@ def test_a_command_is_begun_once(daemon):
     assert [daemon.round() for _turn in range(3)] == [[], [], []]
 
 
+def test_a_service_is_not_looked_at_again_while_a_look_at_it_is_under_way(daemon):
+    daemon.run_web()
+    daemon.command(ServiceState.STARTED)
+    assert ("monitor", "web") in daemon.round(1001.0)
+    assert ("monitor", "web") not in daemon.round(1001.0)
+    daemon.workers.end()
+    assert ("monitor", "web") not in daemon.round()
+    assert ("monitor", "web") in daemon.round(1001.0)
+
+
 def test_the_end_of_a_job_is_not_lost_while_it_cannot_be_written(daemon):
     daemon.command(ServiceState.REQUEST_START)
     daemon.round()
@@ -843,3 +853,31 @@ def test_only_a_heartbeat_that_was_written_is_named_in_answers(daemon):
     daemon.storage.board.error = UNREADABLE
     daemon.round(2.0)
     assert daemon.network.written == named
+
+
+def test_the_agents_that_the_last_lrm_left_are_ended_before_its_report_is_read(
+    tmp_path, monkeypatch
+):
+    done = []
+    read_report = StorageStandIn.read_report
+
+    def read(*arguments):
+        done.append("report")
+        return read_report(*arguments)
+
+    monkeypatch.setattr(lrm, "end_leftover_agents", lambda configuration: done.append("agents"))
+    monkeypatch.setattr(StorageStandIn, "read_report", read)
+    Daemon(tmp_path)
+    assert done[:2] == ["agents", "report"]
+
+
+def test_before_the_host_lease_is_adopted_it_counts_as_failed_after_eight_io_timeouts(daemon):
+    io_timeout = daemon.configuration.sanlock.io_timeout
+    assert daemon.daemon._settings().fail_seconds == 8.0 * io_timeout
+
+
+def test_a_managers_record_is_not_followed_while_a_newer_one_may_be_damaged(daemon):
+    daemon.command(ServiceState.REQUEST_START)
+    state, daemon.storage.state = daemon.storage.state, FormatError("a newer record is damaged")
+    daemon.storage.readable_manager = lambda: (state, "a newer record is damaged")
+    assert "start" not in kinds([*daemon.round(), *daemon.round()])
