@@ -65,6 +65,9 @@ from ansible_collections.holdfast.ha.tests.mutation.making import (
 from ansible_collections.holdfast.ha.tests.mutation.tested_cycle_mutations import (
     TESTED_CYCLE_MUTATIONS,
 )
+from ansible_collections.holdfast.ha.tests.mutation.tested_driver_mutations import (
+    TESTED_DRIVER_MUTATIONS,
+)
 from ansible_collections.holdfast.ha.tests.mutation.tested_judging_mutations import (
     TESTED_JUDGING_MUTATIONS,
 )
@@ -227,6 +230,7 @@ def _blocked_is_stopped(
 TESTED = (
     *TESTED_CYCLE_MUTATIONS,
     *TESTED_JUDGING_MUTATIONS,
+    *TESTED_DRIVER_MUTATIONS,
     *TESTED_LOCAL_MUTATIONS,
     FoundByTest(
         Mutation(
