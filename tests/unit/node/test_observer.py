@@ -540,8 +540,8 @@ def test_a_report_that_cannot_be_read_is_lost_only_if_the_node_has_written_one(w
 
 def test_a_host_id_without_a_member_is_seen_with_its_host_lease(watching):
     watching.after(0.0, 4)
-    view = watching.after(1.0, 4).foreign[4]
-    assert view.beats
+    view = watching.after(1.0, 4).foreign.get(4)
+    assert view is not None and view.beats
     watching.storage.leases.views[4] = lease_view(4, state=HostState.FREE)
     assert watching.observer.with_lease(4, view).lease is LeaseSight.FREE
     assert watching.observer.with_lease(4, None).lease is LeaseSight.FREE
