@@ -171,11 +171,18 @@ FRESH = 120
 """Seconds for random clusters that nobody has played before."""
 
 
+DRAWINGS = (
+    *("mixed", "operators", "close", "left", "pauses"),
+    *("stale", "held", "fences", "skewed"),
+)
+"""How random clusters are drawn, see ``tests/simulation/random_scenario.py``."""
+
+
 def simulation(run: Run) -> None:
     """Scenarios, and random clusters with faults; deliberate mistakes are found."""
     run.python("-m", "pytest", SIMULATOR_TESTS, folder=ROOT)
     batch = ("tests/simulation/batch.py",)
-    for drawing in ("mixed", "operators", "close", "left", "pauses", "stale", "held", "skewed"):
+    for drawing in DRAWINGS:
         words = ("--first-seed", "0", "--count", "1000", "--drawn", drawing)
         run.python(*batch, *words, folder=ROOT)
     run.python("tests/mutation/find.py", folder=ROOT)

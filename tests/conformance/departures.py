@@ -60,3 +60,15 @@ DEPARTURES = {
         " starts the service where it is best. The peer's node acts on the old order at once."
     ),
 }
+
+COMPARED_OTHERWISE = {
+    "crs-": (
+        "Where nodes are compared by the load that services declare or cause, another choice may be"
+        " as good. What is compared is how uneven the load is, before each fault and at the end."
+    ),
+    "locked-service": (
+        "The peer's guests can be locked; services have no such locks here, and the command that"
+        " locks one does nothing. These scenarios only have to be safe."
+    ),
+}
+"""Beginnings of names of scenarios whose traces are not compared, each with the reason."""

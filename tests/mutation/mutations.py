@@ -77,6 +77,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import records
 from ansible_collections.holdfast.ha.tests.mutation.cycle_mutations import CYCLE_MUTATIONS
+from ansible_collections.holdfast.ha.tests.mutation.judging_mutations import JUDGING_MUTATIONS
+from ansible_collections.holdfast.ha.tests.mutation.local_mutations import LOCAL_MUTATIONS
 from ansible_collections.holdfast.ha.tests.mutation.making import (
     Mutation,
     changed,
@@ -402,5 +404,7 @@ MUTATIONS = (
     Mutation("go-on-when-shut-down", changed(mode, "stops_all", returns(False))),
     *RECORD_MUTATIONS,
     *CYCLE_MUTATIONS,
+    *JUDGING_MUTATIONS,
+    *LOCAL_MUTATIONS,
 )
 """Each is drawn as it is found soonest, mostly within a few hundred runs."""

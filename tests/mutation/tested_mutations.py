@@ -62,6 +62,15 @@ from ansible_collections.holdfast.ha.tests.mutation.making import (
 from ansible_collections.holdfast.ha.tests.mutation.tested_cycle_mutations import (
     TESTED_CYCLE_MUTATIONS,
 )
+from ansible_collections.holdfast.ha.tests.mutation.tested_driver_mutations import (
+    TESTED_DRIVER_MUTATIONS,
+)
+from ansible_collections.holdfast.ha.tests.mutation.tested_judging_mutations import (
+    TESTED_JUDGING_MUTATIONS,
+)
+from ansible_collections.holdfast.ha.tests.mutation.tested_local_mutations import (
+    TESTED_LOCAL_MUTATIONS,
+)
 from ansible_collections.holdfast.ha.tests.simulation import random_scenario
 
 STALE = random_scenario.STALE
@@ -218,6 +227,9 @@ def _blocked_is_stopped(
 
 TESTED = (
     *TESTED_CYCLE_MUTATIONS,
+    *TESTED_JUDGING_MUTATIONS,
+    *TESTED_DRIVER_MUTATIONS,
+    *TESTED_LOCAL_MUTATIONS,
     FoundByTest(
         Mutation(
             "compare-epochs-before-commands",

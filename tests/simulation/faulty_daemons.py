@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
@@ -35,10 +35,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     LocalState,
     Report,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
+    Intent,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import StorageError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.crm import CrmDaemon
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.daemon import Daemon
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.lrm import LrmDaemon
+from ansible_collections.holdfast.ha.tests.simulation.read_back import read_report, read_state
 from ansible_collections.holdfast.ha.tests.simulation.rules import stops_after
 from ansible_collections.holdfast.ha.tests.simulation.torn import torn_report, torn_state
 
@@ -228,6 +232,18 @@ class FaultyCrm(FaultyDaemon, CrmDaemon):
     writes = frozenset({crm_effects.WriteState, crm_effects.WriteIntent})
     reads = frozenset({crm_effects.Look})
     ordering = orders | {crm_effects.IsEnding, Log}
+    times_manager = 0
+    """How often this CRM has become manager: it knows no fence of the times before."""
+
+    def read_records(self) -> crm_effects.StoredRecords:
+        records, rules = super().read_records(), self.fleet.rules
+        state, kept = read_state(rules, records.state), read_report(rules, records.kept)
+        return replace(records, state=state, kept=kept)
+
+    def read_intent(self) -> Intent | None:
+        if self.horizon is None:
+            self.times_manager += 1
+        return super().read_intent()
 
     def begin(self, effect: Any) -> None:
         """Read the whiteboard before this process is delayed inside a look."""
@@ -287,6 +303,15 @@ class FaultyLrm(FaultyDaemon, LrmDaemon):
     reads = frozenset({lrm_effects.ReadManagerRecord})
     ordering = frozenset()
     _followed: Report | None = None
+
+    def read_kept_report(self) -> lrm_effects.NumberedReport:
+        return self._read_back(super().read_kept_report())
+
+    def read_own_report(self) -> lrm_effects.NumberedReport:
+        return self._read_back(super().read_own_report())
+
+    def _read_back(self, read: lrm_effects.NumberedReport) -> lrm_effects.NumberedReport:
+        return replace(read, report=read_report(self.fleet.rules, read.report))
 
     def set_hung(self, hung: bool) -> None:
         self.hung = hung

@@ -93,10 +93,15 @@ class OrderRules:
         if machine.freed or age > self._world.settings.lease_fails + LEASE_SLACK:
             self._rules.broken("S3", f"{machine.name} decides without a fresh host lease")
 
-    def again(self, crm: object, machine: Machine, node: str, begun: float) -> None:
-        """S12: a candidate waits between two fences of one node, by its own clock.
+    def begins(self, crm: object, node: str, begun: float) -> None:
+        """Note the first try of a CRM to fence a node that it decided on then."""
+        self._fenced[crm, node] = begun
 
-        The wait counts from the start of a round, *begun*.
+    def again(self, crm: object, machine: Machine, node: str, begun: float) -> None:
+        """S12: a CRM waits between two tries to fence a node, by its own clock.
+
+        *crm* is another one for each time that it becomes manager, as it does not know of the last
+        try then.  The wait counts from the start of a round, *begun*.
         """
         last = self._fenced.get((crm, node))
         self._fenced[crm, node] = begun

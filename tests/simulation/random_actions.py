@@ -269,6 +269,33 @@ def _many_die(chance: random.Random, nodes: Sequence[str], services: Sequence[st
     return [slow, *(("power-off", (node,), {}) for node in dying)]
 
 
+def _unfenced(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Made]:
+    """A node falls silent whose device does not work; clocks jump, and the manager changes.
+
+    Mostly the node does not come back by itself, so that it has to be fenced again.
+    """
+    node = "manager" if chance.random() < 0.3 else chance.choice(nodes)
+    how = chance.choice(("fails", "fails", "hangs", "hides", "back"))
+    while_: dict[str, object] = {}
+    if chance.random() < 0.3:
+        while_["for"] = chance.uniform(4.0, 25.0)
+    falls: Made = chance.choice(
+        (
+            ("power-off", (node,), while_),
+            ("freeze", (node,), while_),
+            ("kill", ("lrm", node), {"for": chance.uniform(10.0, 40.0)}),
+        )
+    )
+    then: list[Made] = [
+        ("clock", ("manager",), {"jump": chance.choice((-3600.0, 5.0, 60.0, 3600.0))}),
+        ("clock", ("manager",), {"jump": chance.choice((-3600.0, 5.0, 60.0, 3600.0))}),
+        ("kill", ("crm", "manager"), {"for": chance.uniform(0.3, 6.0)}),
+        ("writes", ("manager",), {"fail": 0.5, "for": chance.uniform(1.0, 6.0)}),
+    ]
+    broken: Made = ("device", (node, how), {"for": chance.uniform(6.0, 20.0)})
+    return [broken, falls, *(chance.choice(then) for _turn in range(3))]
+
+
 def _without_lrm(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
     """The LRM of a node is gone for long, through whatever happens to its node meanwhile."""
     return "kill", ("lrm", chance.choice(nodes)), {"for": chance.uniform(5.0, 40.0)}
@@ -608,3 +635,26 @@ SKEWED_CONFIGURATION: tuple[Maker, ...] = (
     _crash,
 )
 """Nodes that come back with an old configuration, while other nodes fail."""
+
+FENCED: tuple[Maker, ...] = (
+    *(_unfenced, _liar) * 6,
+    *(_clock, _late_free, _manager_follows) * 2,
+    _device,
+    _many_die,
+    _power,
+    _power,
+    _of_node("freeze", 6.0),
+    _of_node("freeze", 30.0),
+    _storage,
+    _network,
+    _link,
+    _kill,
+    _hang,
+    _held_up,
+    _crash_at_write,
+    _shutdown,
+    _disarm,
+    _hold,
+    _ask,
+)
+"""Fences that fail, lie or come late, and what becomes of clocks and managers meanwhile."""

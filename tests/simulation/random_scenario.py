@@ -38,6 +38,7 @@ from ansible_collections.holdfast.ha.tests.simulation.declarations import (
     AGENT,
 )
 from ansible_collections.holdfast.ha.tests.simulation.random_actions import (
+    FENCED,
     GONE_BACK,
     HELD_UP,
     KINDS,
@@ -69,13 +70,13 @@ STALE_LENGTH = 40.0
 """Records that went back are repaired, and all services looked for, before more goes wrong."""
 
 MIXED, OPERATORS, CLOSE, LEFT, PAUSES = "mixed", "operators", "close", "left", "pauses"
-STALE, HELD, SKEWED = "stale", "held", "skewed"
-DRAWINGS = (MIXED, OPERATORS, CLOSE, LEFT, PAUSES, STALE, HELD, SKEWED)
+STALE, HELD, FENCES, SKEWED = "stale", "held", "fences", "skewed"
+DRAWINGS = (MIXED, OPERATORS, CLOSE, LEFT, PAUSES, STALE, HELD, FENCES, SKEWED)
 """What a scenario is made of: faults and operations alike; more operations; a few of both that
 come within seconds of each other, so that one falls into the middle of another; services that
 are left to their operators for a while; virtual machines that are paused; records that go back in
-time; daemons that are held up or killed at any effect; or nodes that come back with an old
-configuration."""
+time; daemons that are held up or killed at any effect; fences that fail, lie or come late; or
+nodes that come back with an old configuration."""
 
 
 def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
@@ -112,8 +113,8 @@ def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
     elif drawing == STALE:
         actions = _stale(chance, nodes, services)
         length = STALE_LENGTH + 4.0
-    elif drawing == HELD:
-        actions = _spread(chance, nodes, services, HELD_UP)
+    elif drawing in (HELD, FENCES):
+        actions = _spread(chance, nodes, services, HELD_UP if drawing == HELD else FENCED)
         length = PAUSED_LENGTH
     elif drawing == SKEWED:
         actions = _spread(chance, nodes, services, SKEWED_CONFIGURATION)

@@ -162,8 +162,13 @@ class Rules(Checks):
     def fences(self, crm: CrmDaemon, node: str) -> None:
         """S10, S12 and S13: may this CRM fence that node now?"""
         name, begun = crm.machine.name, crm.looked_at
-        if crm.crm.state is None:
+        state = crm.crm.state
+        if state is None:
             self._orders.again(crm, crm.machine, node, begun)
+        elif state.nodes[node].attempt:
+            self._orders.again((crm, crm.times_manager), crm.machine, node, begun)
+        else:
+            self._orders.begins((crm, crm.times_manager), node, begun)
         self._orders.at_once(name, crm.fencing)
         self._orders.fences(name, node, begun)
 

@@ -16,6 +16,7 @@ from ansible_collections.holdfast.ha.tests.simulation.liveness import play_and_g
 from ansible_collections.holdfast.ha.tests.simulation.play import Outcome, play
 from ansible_collections.holdfast.ha.tests.simulation.random_scenario import (
     CLOSE,
+    FENCES,
     HELD,
     LEFT,
     MIXED,
@@ -31,7 +32,17 @@ from ansible_collections.holdfast.ha.tests.simulation.scenario import (
 from ansible_collections.holdfast.ha.tests.simulation.scenario_text import write_scenario
 from ansible_collections.holdfast.ha.tests.simulation.shrink import shrink
 
-LIVENESS_EACH = {MIXED: 6, OPERATORS: 6, CLOSE: 2, LEFT: 4, PAUSES: 4, STALE: 3, HELD: 4, SKEWED: 3}
+LIVENESS_EACH = {
+    MIXED: 6,
+    OPERATORS: 6,
+    CLOSE: 2,
+    LEFT: 4,
+    PAUSES: 4,
+    STALE: 3,
+    HELD: 4,
+    FENCES: 2,
+    SKEWED: 3,
+}
 """Of so many seeds one is a run for liveness, by how they are drawn."""
 
 

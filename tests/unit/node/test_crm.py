@@ -52,6 +52,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     Answer,
     FenceReport,
+    HostState,
     LeaseSight,
     NodeSeen,
     PowerReport,
@@ -73,6 +74,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
+    FormatError,
     LeaseError,
     NoAnswerError,
     StorageError,
@@ -469,6 +471,17 @@ def test_a_node_that_goes_on_answering_after_its_fence_is_not_taken_for_dead(man
     assert "free" not in kinds(manager.storage.log)
 
 
+def test_a_proof_that_the_manager_does_not_accept_frees_no_host_lease(manager):
+    manager.observer.nodes["n3"] = silent("n3")
+    manager.round()
+    manager.clock.go(4.0)
+    manager.end_fence()
+    manager.observer.nodes["n3"] = replace(silent("n3"), answer=Answer.YES)
+    log = manager.round(0.0)
+    assert manager.written().nodes["n3"].state is NodeState.FENCE
+    assert "free" not in kinds(log)
+
+
 def test_a_proof_from_a_round_that_was_thrown_away_is_none_of_a_node_that_writes_again(manager):
     manager.observer.nodes["n3"] = silent("n3")
     manager.round()
@@ -727,6 +740,21 @@ def test_a_manager_that_was_held_up_in_writing_gives_no_orders_and_decides_anew(
     manager.observer.nodes["n3"] = well
     assert "fence" not in kinds([*manager.round(), *manager.round()])
     assert manager.daemon._crm.state.nodes["n3"].state is NodeState.ONLINE
+
+
+def test_who_was_held_up_in_the_last_look_at_the_lease_gives_no_orders(manager):
+    """Between that look and an order nothing may come in which time passes."""
+    manager.observer.nodes["n3"] = silent("n3")
+    looks = []
+
+    def slow(lease_name):
+        looks.append(lease_name)
+        manager.clock.go(LATE + 0.1 if len(looks) == 2 else 0.0)
+        return True
+
+    manager.storage.leases.held = slow
+    assert kinds(manager.round()) == ["state"]
+    assert len(looks) == 2
 
 
 def test_a_candidate_fences_once_and_again_only_after_the_retry_time(candidate):
@@ -1079,3 +1107,54 @@ def test_a_running_host_id_without_a_member_is_recorded(manager):
     manager.observer.foreign = {9: HostView("n9", 0.5, True), 8: HostView("n8", 60.0, True)}
     assert kinds(manager.round()) == ["state"]
     assert manager.written().foreign_hosts == {"9": "n9"}
+
+
+def test_a_node_whose_fence_is_under_way_is_not_fenced_again(manager):
+    manager.observer.nodes["n3"] = silent("n3")
+    assert kinds(manager.round()).count("fence") == 1
+    assert "fence" not in kinds([row for _turn in range(20) for row in manager.round()])
+
+
+def test_a_host_lease_that_another_crm_has_freed_is_not_freed_again(manager):
+    manager.observer.nodes["n3"] = silent("n3")
+    manager.round()
+    manager.storage.leases.free_error = LeaseError("it cannot be written.")
+    manager.end_fence()
+    manager.round()
+    manager.storage.leases.free_error = None
+    manager.storage.leases.views[3] = lease_view(3, state=HostState.FREE)
+    assert "free" not in kinds(manager.round(1000.0))
+
+
+def test_no_host_lease_is_freed_by_a_node_that_has_just_lost_its_own(manager):
+    manager.observer.nodes["n3"] = silent("n3")
+    manager.round(CONFIRM)
+    manager.end_fence()
+    manager.storage.leases.renew_error = LOST
+    assert "free" not in kinds(manager.round(CONFIRM / 4))
+    assert manager.written().nodes["n3"].state is NodeState.OFF
+
+
+def test_a_host_lease_is_watched_for_three_io_timeouts_after_a_proof(manager):
+    io_timeout = manager.configuration.sanlock.io_timeout
+    assert manager.daemon._crm.settings.lease_silence == 3.0 * io_timeout
+
+
+@pytest.mark.parametrize("record", ["manager", "configuration"])
+def test_who_would_be_manager_pauses_where_a_newer_record_may_be_damaged(daemon, record):
+    storage = daemon.storage
+    if record == "manager":
+        storage.readable_manager = lambda: (storage.state, "a newer record is damaged")
+    else:
+        wanted, storage.wanted = storage.wanted, FormatError("a newer record is damaged")
+        storage.readable_wanted = lambda: (wanted, 1)
+    assert daemon.round() == []
+    assert "a newer record is damaged" in daemon.daemon._crm.pause_reason
+
+
+def test_who_answered_is_told_to_the_observer_and_not_that_somebody_gave_a_hint(manager):
+    heard = []
+    manager.observer.answered = heard.append
+    manager.network.listen = lambda seconds: (True, {"n3"})
+    manager.daemon._listen(0.0)
+    assert heard == [{"n3"}]

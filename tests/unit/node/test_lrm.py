@@ -281,6 +281,16 @@ def test_a_command_is_begun_once(daemon):
     assert [daemon.round() for _turn in range(3)] == [[], [], []]
 
 
+def test_a_service_is_not_looked_at_again_while_a_look_at_it_is_under_way(daemon):
+    daemon.run_web()
+    daemon.command(ServiceState.STARTED)
+    assert ("monitor", "web") in daemon.round(1001.0)
+    assert ("monitor", "web") not in daemon.round(1001.0)
+    daemon.workers.end()
+    assert ("monitor", "web") not in daemon.round()
+    assert ("monitor", "web") in daemon.round(1001.0)
+
+
 def test_the_end_of_a_job_is_not_lost_while_it_cannot_be_written(daemon):
     daemon.command(ServiceState.REQUEST_START)
     daemon.round()
@@ -398,6 +408,23 @@ def test_workers_start_nothing_after_a_jump_until_lease_and_record_were_read_aga
     assert daemon.daemon._start_obstacle() == ""
 
 
+def test_a_jump_in_the_middle_of_a_turn_is_known_to_the_workers_until_the_next_one(daemon):
+    """The host lease was read before it, so that it may have failed since."""
+    daemon.run_web()
+    read_manager = daemon.storage.read_manager
+
+    def suspended():
+        daemon.suspended += 2.0
+        return read_manager()
+
+    daemon.storage.read_manager = suspended
+    daemon.round()
+    assert "this node was suspended for 2 s" in daemon.daemon._start_obstacle()
+    daemon.storage.read_manager = read_manager
+    daemon.round()
+    assert daemon.daemon._start_obstacle() == ""
+
+
 def test_a_node_that_was_suspended_for_long_stops_its_services(tmp_path):
     daemon = Daemon(tmp_path, backend=SANLOCK, sanlock=ON_ONE_COMPUTER)
     daemon.run_web()
@@ -484,6 +511,17 @@ def test_a_managers_record_that_cannot_be_read_changes_nothing_here(daemon, caps
         daemon.storage.state = error
         assert daemon.round() == []
         assert f"the manager's record cannot be read: {error}" in capsys.readouterr().err
+
+
+def test_what_the_last_record_said_is_not_begun_while_the_next_cannot_be_read(daemon):
+    daemon.storage.leases.views[1] = lease_view(1, state=HostState.FAIL, unchanged_for=20.0)
+    daemon.command(ServiceState.REQUEST_START)
+    daemon.round()
+    daemon.storage.leases.views.clear()
+    daemon.storage.state, state = FormatError("no copy is whole"), daemon.storage.state
+    assert "start" not in kinds([*daemon.round(), *daemon.round()])
+    daemon.storage.state = state
+    assert "start" in kinds([*daemon.round(), *daemon.round()])
 
 
 def test_a_configuration_older_than_the_managers_record_starts_nothing(daemon):
@@ -664,6 +702,15 @@ def test_a_lease_whose_next_renewal_is_in_doubt_lets_nothing_new_be_started(daem
     assert "start" in kinds(daemon.round() + daemon.round())
 
 
+@pytest.mark.parametrize(("unchanged_for", "starts"), [(7.9, True), (8.0, False)])
+def test_nothing_new_is_started_from_half_of_the_fail_time_without_a_renewal(
+    daemon, unchanged_for, starts
+):
+    daemon.storage.leases.views[1] = lease_view(1, unchanged_for=unchanged_for)
+    daemon.command(ServiceState.REQUEST_START)
+    assert ("start" in kinds(daemon.round() + daemon.round())) is starts
+
+
 @pytest.mark.parametrize("why", ["reboot", "poweroff", "restart"])
 def test_an_lrm_that_is_told_to_end_says_so_before_it_does_anything_else(daemon, monkeypatch, why):
     monkeypatch.setattr(lrm, "why_ending", lambda *_rest: why)
@@ -806,3 +853,31 @@ def test_only_a_heartbeat_that_was_written_is_named_in_answers(daemon):
     daemon.storage.board.error = UNREADABLE
     daemon.round(2.0)
     assert daemon.network.written == named
+
+
+def test_the_agents_that_the_last_lrm_left_are_ended_before_its_report_is_read(
+    tmp_path, monkeypatch
+):
+    done = []
+    read_report = StorageStandIn.read_report
+
+    def read(*arguments):
+        done.append("report")
+        return read_report(*arguments)
+
+    monkeypatch.setattr(lrm, "end_leftover_agents", lambda configuration: done.append("agents"))
+    monkeypatch.setattr(StorageStandIn, "read_report", read)
+    Daemon(tmp_path)
+    assert done[:2] == ["agents", "report"]
+
+
+def test_before_the_host_lease_is_adopted_it_counts_as_failed_after_eight_io_timeouts(daemon):
+    io_timeout = daemon.configuration.sanlock.io_timeout
+    assert daemon.daemon._settings().fail_seconds == 8.0 * io_timeout
+
+
+def test_a_managers_record_is_not_followed_while_a_newer_one_may_be_damaged(daemon):
+    daemon.command(ServiceState.REQUEST_START)
+    state, daemon.storage.state = daemon.storage.state, FormatError("a newer record is damaged")
+    daemon.storage.readable_manager = lambda: (state, "a newer record is damaged")
+    assert "start" not in kinds([*daemon.round(), *daemon.round()])

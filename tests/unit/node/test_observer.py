@@ -520,3 +520,28 @@ def test_the_own_host_lease_is_read_first_so_that_what_is_read_after_it_is_no_ol
     monkeypatch.setattr(watching.storage.board, "read", lambda: reads.append("board") or read())
     watching.after(0.0)
     assert reads[:2] == [1, "board"]
+
+
+@pytest.mark.parametrize("global_block", [None, GlobalBlock(False)])
+def test_a_look_says_whether_the_global_block_could_be_read(watching, global_block):
+    watching.board(global_block=global_block)
+    assert watching.observer.look().board_readable is (global_block is not None)
+
+
+def test_a_report_that_cannot_be_read_is_lost_only_if_the_node_has_written_one(watching):
+    hosts = watching.storage.board.board.hosts
+    wrote = heartbeat(2, "n2", 9.0, running=0, drained=False, report=4)
+    watching.board(hosts={**hosts, 2: wrote})
+    watching.storage.reports = {2: FormatError("no copy is whole"), 3: FormatError("no copy")}
+    nodes = watching.observer.look().nodes
+    assert (nodes["n2"].report_lost, nodes["n3"].report_lost) == (True, False)
+    assert "no copy is whole" in nodes["n2"].problem
+
+
+def test_a_host_id_without_a_member_is_seen_with_its_host_lease(watching):
+    watching.after(0.0, 4)
+    view = watching.after(1.0, 4).foreign.get(4)
+    assert view is not None and view.beats
+    watching.storage.leases.views[4] = lease_view(4, state=HostState.FREE)
+    assert watching.observer.with_lease(4, view).lease is LeaseSight.FREE
+    assert watching.observer.with_lease(4, None).lease is LeaseSight.FREE

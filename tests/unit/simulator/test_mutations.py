@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from ansible_collections.holdfast.ha.tests.mutation.cycle_mutations import CYCLE_MUTATIONS
+from ansible_collections.holdfast.ha.tests.mutation.judging_mutations import JUDGING_MUTATIONS
 from ansible_collections.holdfast.ha.tests.mutation.mutations import MUTATIONS
 from ansible_collections.holdfast.ha.tests.mutation.tested_mutations import TESTED, FoundByTest
 from ansible_collections.holdfast.ha.tests.simulation.runs import run_seed
@@ -30,7 +32,11 @@ BY_NAME = {mutation.name: mutation for mutation in MUTATIONS}
 def test_there_are_many_mistakes_each_of_another_name() -> None:
     names = [*BY_NAME, *(one.mutation.name for one in TESTED)]
     assert len(names) == len(set(names))
-    assert len(BY_NAME) == len(MUTATIONS) >= 20
+    assert len(BY_NAME) == len(MUTATIONS) >= 120
+
+
+def test_many_mistakes_are_in_the_cycles_in_what_is_observed_and_in_leases() -> None:
+    assert len((*CYCLE_MUTATIONS, *JUDGING_MUTATIONS)) >= 55
 
 
 def test_a_lease_of_a_paused_machine_that_is_believed_is_found() -> None:

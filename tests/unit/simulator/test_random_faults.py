@@ -69,6 +69,8 @@ def test_random_faults_never_break_safety_and_the_cluster_gets_well(batch: int) 
         ("left", True),
         ("pauses", False),
         ("stale", False),
+        ("held", False),
+        ("fences", False),
     ],
 )
 def test_what_operators_do_is_most_of_what_happens_only_where_it_is_drawn_so(drawing, most) -> None:

@@ -15,7 +15,7 @@ from ..cluster.model.desired import Wanted
 from ..cluster.model.effects import Cycle
 from ..cluster.model.lease_freeing import Freeing
 from ..cluster.model.observed import FenceReport, PowerReport
-from ..cluster.model.state import ClusterState, Event
+from ..cluster.model.state import ClusterState, Event, Intent
 from ..errors import FormatError, LeaseError, StorageError
 from .daemon import Acts, Daemon
 from .machine import Machine
@@ -148,9 +148,9 @@ class CrmDaemon(Daemon):
             effects.ReadManagerLease: self._read_manager_lease,
             effects.ReadManagerRecord: self._read_manager_record,
             effects.ReadReadableState: lambda _: self._newest_manager()[0],
-            effects.ReadRecords: self._read_records,
+            effects.ReadRecords: lambda _: self.read_records(),
             effects.ReadDesired: self._read_desired,
-            effects.ReadIntent: lambda _: storage.newest_intent(),
+            effects.ReadIntent: lambda _: self.read_intent(),
             effects.ReadOwnFreeing: lambda _: storage.freeing.get(self.machine.name, Freeing()),
             effects.OwnRecordStands: lambda _: self.slot.stands(*self._stored),
             effects.WriteState: lambda effect: self.record(
@@ -275,7 +275,8 @@ class CrmDaemon(Daemon):
             raise FormatError("the configuration is damaged")
         return wanted, 1
 
-    def _read_records(self, _effect: effects.ReadRecords) -> effects.StoredRecords:
+    def read_records(self) -> effects.StoredRecords:
+        """Return the newest records, as a CRM reads them that may become manager."""
         state, damaged = self._newest_manager()
         wanted, whole = self._readable_desired()
         texts = [
@@ -285,6 +286,10 @@ class CrmDaemon(Daemon):
         _number, kept = self.machine.kept.read()
         leases = self.storage.lease_versions()
         return effects.StoredRecords(state, wanted, 1, tuple(texts), not whole, kept, leases)
+
+    def read_intent(self) -> Intent | None:
+        """Return the newest intent: a CRM reads it when it becomes manager."""
+        return self.storage.newest_intent()
 
     def _put(self, state: ClusterState, freeing: Freeing) -> None:
         name, known = self.machine.name, self._last_put

@@ -168,8 +168,8 @@ class LrmDaemon(Daemon):
             effects.IsFreeingHostLease: lambda _: self.machine.frees,
             effects.ReadManagerRecord: self._read_manager_record,
             effects.ReadDesiredFrom: self._read_desired,
-            effects.ReadKeptReport: lambda _: effects.NumberedReport(*self.machine.kept.read()),
-            effects.ReadOwnReport: self._read_own_report,
+            effects.ReadKeptReport: lambda _: self.read_kept_report(),
+            effects.ReadOwnReport: lambda _: self.read_own_report(),
             effects.ContinueAfter: self._continue_after,
             effects.KeepReport: self._keep_report,
             effects.WriteReport: lambda effect: self.record(lambda: self._put(effect.report)),
@@ -266,7 +266,12 @@ class LrmDaemon(Daemon):
             raise FormatError("the configuration is damaged")
         return self.storage.wanted
 
-    def _read_own_report(self, _effect: effects.ReadOwnReport) -> effects.NumberedReport:
+    def read_kept_report(self) -> effects.NumberedReport:
+        """Return the report that the last LRM left on the local disk."""
+        return effects.NumberedReport(*self.machine.kept.read())
+
+    def read_own_report(self) -> effects.NumberedReport:
+        """Return the report that the last LRM left on the storage."""
         self.need_reads()
         if self.slot.damaged:
             raise FormatError("the node's report is damaged")

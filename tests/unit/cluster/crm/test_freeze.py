@@ -244,6 +244,15 @@ def test_a_disarmed_cluster_neither_fences_nor_recovers() -> None:
     assert web(taken) == frozen
 
 
+def test_a_fence_without_services_at_stake_is_not_sent_while_all_is_disarmed() -> None:
+    """Nothing waits for such a fence before the cluster is disarmed."""
+    fenced = {"n1": NodeStatus(NodeState.FENCE, boot="n1-boot1", reason="to be certain")}
+    silent = {"n1": node_seen("n1", heartbeat_age=99.0, answer=Answer.NO)}
+    before = state(nodes=fenced, disarm="disarmed", disarm_mode="freeze")
+    assert not step(before, seen(wanted(disarm="freeze"), silent)).fences
+    assert step(replace(before, disarm="", disarm_mode=""), seen(wanted(), silent)).fences
+
+
 def test_a_node_that_dies_while_all_is_disarmed_has_its_services_back_once_it_is_armed() -> None:
     frozen = started("n1", state=ServiceState.FREEZE, before="started")
     fenced = {"n1": NodeStatus(NodeState.FENCE, boot="n1-boot1")}

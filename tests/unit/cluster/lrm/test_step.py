@@ -220,6 +220,9 @@ RESUMED = [
     (LocalState.STOPPING, False, Sight.STOPPED, LocalState.STOPPED, Outcome.INTERRUPTED, None),
     (LocalState.STOPPING, False, Sight.RUNNING, LocalState.RUNNING, Outcome.INTERRUPTED, None),
     (LocalState.STOPPING, False, Sight.PARTLY, LocalState.RUNNING, Outcome.INTERRUPTED, None),
+    (LocalState.MIGRATING, False, Sight.STOPPED, LocalState.STOPPED, Outcome.OK, None),
+    (LocalState.MIGRATING, False, Sight.RUNNING, LocalState.RUNNING, Outcome.FAILED, None),
+    (LocalState.MIGRATING, False, Sight.PARTLY, LocalState.BLOCKED, Outcome.BLOCKED, None),
     (LocalState.RUNNING, True, Sight.RUNNING, LocalState.RUNNING, Outcome.OK, None),
     (LocalState.RUNNING, True, Sight.STOPPED, LocalState.STOPPED, Outcome.OK, None),
     (LocalState.RUNNING, True, Sight.PARTLY, LocalState.STARTING, Outcome.OK, JobKind.RESTART),
@@ -303,6 +306,16 @@ def test_a_new_daemon_does_not_doubt_what_is_gone(local_state) -> None:
     report, memory = resume(has(local_state), "n1", "boot2")
     assert not memory.unprobed
     assert report.boot == "boot2"
+
+
+@pytest.mark.parametrize(
+    ("boot", "expected"),
+    [("n1-boot1", LocalState.RUNNING), ("n1-boot2", LocalState.UNKNOWN)],
+)
+def test_what_ran_in_an_earlier_start_of_the_node_is_not_reported_to_run(boot, expected) -> None:
+    report, memory = resume(has(LocalState.RUNNING), "n1", boot)
+    assert report.services["web"].state is expected
+    assert memory.doubtful == {"web"}
 
 
 def test_the_first_daemon_of_all_begins_with_nothing() -> None:

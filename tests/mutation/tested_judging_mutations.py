@@ -1,0 +1,270 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Mistakes in judging nodes, in fences and in host leases, with the unit tests that find them.
+
+More than one guard is there against what they lead to, so random faults seldom show them.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    candidate,
+    cycle,
+    fencing,
+    freed_leases,
+    health,
+    manager,
+    memory,
+    nodes,
+    observing,
+    pending_fences,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model import (
+    lease_freeing,
+    state_codec,
+    versions,
+)
+from ansible_collections.holdfast.ha.tests.mutation.making import FoundByTest, Mutation, edited
+
+_EDITS = (
+    # A turn, and the host lease under which it is played.
+    (
+        "look-at-the-clock-before-the-lease",
+        manager,
+        "_may_act",
+        "    if not (yield from perform(HoldsManagerLease())):\n"
+        '        raise LeaseError("the manager lease was lost before the orders were given")\n'
+        "    if (yield from crm.is_late()):",
+        "    late = yield from crm.is_late()\n"
+        "    if not (yield from perform(HoldsManagerLease())):\n"
+        '        raise LeaseError("the manager lease was lost before the orders were given")\n'
+        "    if late:",
+        "node/test_crm.py",
+        "test_who_was_held_up_in_the_last_look_at_the_lease_gives_no_orders",
+    ),
+    (
+        "confirm-the-host-lease-seldom",
+        cycle,
+        "_has_host_lease",
+        "crm.begun + CONFIRM",
+        "crm.begun + 60.0 * CONFIRM",
+        "node/test_crm.py",
+        "test_a_host_lease_is_freed_under_a_new_own_one_only_once_that_is_recorded",
+    ),
+    (
+        "manage-on-after-the-host-lease-is-lost",
+        cycle,
+        "_resign",
+        "    crm.stop_managing()\n",
+        "",
+        "node/test_crm.py",
+        "test_a_manager_whose_host_lease_is_lost_is_none_at_once_and_again_once_it_is_back",
+    ),
+    (
+        "take-over-before-a-heartbeat-was-seen",
+        versions,
+        "not_heard_yet",
+        "        if not seen.beats:",
+        "        if False:",
+        "cluster/model/test_versions.py",
+        "test_a_new_manager_hears_every_node_that_is_alive_first",
+    ),
+    (
+        "forget-the-copy-of-the-local-disk-as-a-manager",
+        memory.Crm,
+        "records",
+        "if stored.kept is not None:",
+        "if False:",
+        "node/test_crm.py",
+        "test_what_this_node_acted_on_by_its_local_disk_is_a_floor",
+    ),
+    # What a CRM observes.
+    (
+        "keep-beats-from-before-a-gap",
+        observing.Watch,
+        "begin_look",
+        "        self.beating.clear()\n",
+        "",
+        "node/test_observer.py",
+        "test_silence_while_nobody_looked_is_none_but_is_no_sign_of_life_either",
+    ),
+    (
+        "take-every-node-for-beating",
+        observing.Watch,
+        "judge",
+        "node in self.beating,",
+        "True,",
+        "node/test_observer.py",
+        "test_an_old_block_alone_is_no_sign_of_life",
+    ),
+    (
+        "ask-on-for-ever",
+        observing.Watch,
+        "ask",
+        "        self.asked.pop(node, None)\n",
+        "",
+        "node/test_observer.py",
+        "test_a_node_that_was_fresh_in_between_is_asked_anew",
+    ),
+    (
+        "take-a-node-with-services-for-left",
+        health,
+        "_stopped_all",
+        "report is None or report.running() or report.coming",
+        "report is None",
+        "cluster/crm/test_health.py",
+        "test_only_who_stopped_all_and_gave_its_lease_back_has_left",
+    ),
+    (
+        "take-a-disarmed-lease-for-a-proof",
+        nodes,
+        "_lease_is_proof",
+        " and not disarmed",
+        "",
+        "cluster/crm/test_nodes.py",
+        "test_the_lease_of_a_node_that_was_disarmed_is_no_proof_once_it_ran_out",
+    ),
+    # Fences and their proofs.
+    (
+        "forget-how-long-the-look-took",
+        observing,
+        "sort_ends",
+        "now - observation.took - changed",
+        "now - changed",
+        "cluster/crm/test_fence_ends.py",
+        "test_a_proof_waits_for_silence_that_was_seen_until_the_look_began",
+    ),
+    (
+        "allow-writes-for-rounds-after-a-fence",
+        observing,
+        "sort_ends",
+        "end.ended + ROUND",
+        "end.ended + 10 * ROUND",
+        "cluster/crm/test_fence_ends.py",
+        "test_a_proof_waits_for_silence_that_was_seen_until_the_look_began",
+    ),
+    (
+        "count-any-answer-against-a-proof",
+        observing,
+        "sort_ends",
+        "(answers and now - end.ended > ANSWER_WAIT)",
+        "answers",
+        "cluster/crm/test_fence_ends.py",
+        "test_an_answer_speaks_against_a_proof_only_if_it_may_have_come_after_the_fence",
+    ),
+    (
+        "decide-by-proofs-that-are-held-back",
+        manager,
+        "_observe",
+        "fences=tuple(crm.fences),",
+        "fences=(*crm.fences, *(end.report for end in crm.held_back)),",
+        "node/test_crm.py",
+        "test_the_proof_of_a_node_that_wrote_after_the_fence_waits_until_it_is_quiet",
+    ),
+    (
+        "fence-while-disarmed",
+        nodes,
+        "update_nodes",
+        ' and round_.state.disarm != "disarmed"',
+        "",
+        "cluster/crm/test_freeze.py",
+        "test_a_fence_without_services_at_stake_is_not_sent_while_all_is_disarmed",
+    ),
+    (
+        "fence-who-writes-again",
+        fencing,
+        "order_fences",
+        "        if seen.heartbeat_age < round_.timing.suspect_after and not status.demanded:",
+        "        if False:",
+        "cluster/crm/test_nodes.py",
+        "test_a_fence_inherited_from_the_last_manager_waits_for_an_own_look",
+    ),
+    (
+        "cancel-a-fence-that-is-under-way",
+        nodes,
+        "_handle_healthy",
+        "        if name in round_.seen.fencing:",
+        "        if False:",
+        "cluster/crm/test_nodes.py",
+        "test_a_fence_under_way_is_waited_for_although_the_heartbeat_returns",
+    ),
+    (
+        "let-fences-pass-by-any-clock",
+        pending_fences,
+        "_passing",
+        "    if not round_.seen.wall_even:",
+        "    if False:",
+        "cluster/crm/test_nodes.py",
+        "test_a_fence_does_nothing_any_more_in_the_end_by_a_clock_that_ran_evenly",
+    ),
+    (
+        "drop-the-kind-of-a-proof-from-the-record",
+        state_codec,
+        "_proof_row",
+        'row["proof"], row["proof_kind"] = status.proof.by, status.proof.kind.value',
+        'row["proof"] = status.proof.by',
+        "cluster/model/test_proof_records.py",
+        "test_a_proof_is_read_back_as_it_was_written",
+    ),
+    # Host leases that are freed.
+    (
+        "free-by-a-proof-that-was-not-accepted",
+        manager,
+        "manage",
+        "one if _is_off(decided.state, one.node) else replace(one, confirmed=False)",
+        "one",
+        "node/test_crm.py",
+        "test_a_proof_that_the_manager_does_not_accept_frees_no_host_lease",
+    ),
+    (
+        "announce-a-fence-and-not-what-it-frees",
+        candidate,
+        "_fence",
+        "crm.freed_leases.to_record_with(node)",
+        "crm.freed_leases.to_record()",
+        "node/test_crm.py",
+        "test_a_candidate_that_was_held_up_in_writing_its_intent_does_not_fence",
+    ),
+    (
+        "free-by-a-record-of-an-earlier-host-lease",
+        cycle,
+        "_resign",
+        "    crm.freed_leases.recorded = {}\n",
+        "",
+        "node/test_crm.py",
+        "test_a_host_lease_is_freed_under_a_new_own_one_only_once_that_is_recorded",
+    ),
+    (
+        "free-without-a-verified-end",
+        freed_leases,
+        "proves_off",
+        "fence.confirmed and fence.verified and fence.quiet",
+        "fence.confirmed and fence.quiet",
+        "node/test_freed_leases.py",
+        "test_nothing_less_than_a_devices_word_on_a_silent_node_sets_anything_free",
+    ),
+    (
+        "free-of-a-node-that-was-not-quiet",
+        freed_leases,
+        "proves_off",
+        "fence.confirmed and fence.verified and fence.quiet",
+        "fence.confirmed and fence.verified",
+        "node/test_freed_leases.py",
+        "test_nothing_less_than_a_devices_word_on_a_silent_node_sets_anything_free",
+    ),
+    (
+        "wait-for-a-free-for-ever",
+        lease_freeing,
+        "awaited_writers",
+        "and not has_ended(writer, record.generation)",
+        "",
+        "cluster/model/test_lease_freeing.py",
+        "test_a_node_waits_for_each_write_against_another_of_its_host_leases",
+    ),
+)
+
+TESTED_JUDGING_MUTATIONS = tuple(
+    FoundByTest(Mutation(name, edited(home, function, old, new)), file, test)
+    for name, home, function, old, new, file, test in _EDITS
+)
+"""Each is an edit of the shipped code that a unit test finds."""
