@@ -105,10 +105,11 @@ class FaultyFleet(Fleet):
 
     def is_to_interrupt(self, daemon: Daemon) -> bool:
         """Return whether a daemon is still to be interrupted."""
+        if not (self._interruptions or self.late_frees):
+            return False
         if daemon.kind == "crm" and daemon.machine.name in self.late_frees:
             return True
-        waiting = self._interruptions
-        return bool(waiting) and bool(waiting.get((daemon.kind, daemon.machine.name)))
+        return bool(self._interruptions.get((daemon.kind, daemon.machine.name)))
 
     def take_interruption(self, daemon: Daemon, place: Place) -> Interruption | None:
         """Return what interrupts a daemon at this effect, and forget it; None for nothing."""
