@@ -29,6 +29,7 @@ PAUSES = random_scenario.PAUSES
 STALE = random_scenario.STALE
 OPERATORS = random_scenario.OPERATORS
 HELD = random_scenario.HELD
+FENCES = random_scenario.FENCES
 
 _EDITS = (
     # The manager: look, decide, write the record, confirm the lease, act.
@@ -127,7 +128,7 @@ _EDITS = (
         "_collect",
         "ends = [*crm.held_back, *ended.fences]",
         "ends = [*ended.fences]",
-        HELD,
+        FENCES,
     ),
     (
         "free-no-host-lease-that-was-renewed-once-more",
@@ -143,7 +144,7 @@ _EDITS = (
         "_turn",
         "        yield from crm.record_freeing(record)\n",
         "        pass\n",
-        STALE,
+        FENCES,
     ),
     (
         "manage-on-by-the-state-before-the-lease-was-lost",

@@ -362,7 +362,11 @@ MUTATIONS = (
         "start-the-target-while-the-source-runs",
         changed(results, "take_result", _starts_while_it_migrates),
     ),
-    Mutation("fence-its-own-node", changed(transitions, "may_demand_fence", _fences_its_own)),
+    Mutation(
+        "fence-its-own-node",
+        changed(transitions, "may_demand_fence", _fences_its_own),
+        random_scenario.FENCES,
+    ),
     Mutation(
         "take-what-is-in-doubt-for-running",
         changed(lrm_results, "_end_first_probe", _doubt_ends_as(Sight.RUNNING)),
