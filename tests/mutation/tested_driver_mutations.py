@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model import versions
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import run_notes
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import (
     crm,
@@ -328,9 +329,9 @@ _EDITS = (
     ),
     (
         "forget-the-floor-of-the-local-disk",
-        record_guard,
-        "read_records",
-        "    if stored.kept is not None:",
+        versions,
+        "known_floors",
+        "    if kept is not None:",
         "    if False:",
         "node/test_kept_report.py",
         "test_what_the_local_disk_has_is_a_floor_of_this_node_as_well",

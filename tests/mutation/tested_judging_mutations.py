@@ -14,7 +14,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     freed_leases,
     health,
     manager,
-    memory,
     nodes,
     observing,
     pending_fences,
@@ -68,15 +67,6 @@ _EDITS = (
         "        if False:",
         "cluster/model/test_versions.py",
         "test_a_new_manager_hears_every_node_that_is_alive_first",
-    ),
-    (
-        "forget-the-copy-of-the-local-disk-as-a-manager",
-        memory.Crm,
-        "records",
-        "if stored.kept is not None:",
-        "if False:",
-        "node/test_crm.py",
-        "test_what_this_node_acted_on_by_its_local_disk_is_a_floor",
     ),
     # What a CRM observes.
     (

@@ -232,8 +232,6 @@ class FaultyCrm(FaultyDaemon, CrmDaemon):
     writes = frozenset({crm_effects.WriteState, crm_effects.WriteIntent})
     reads = frozenset({crm_effects.Look})
     ordering = orders | {crm_effects.IsEnding, Log}
-    times_manager = 0
-    """How often this CRM has become manager: it knows no fence of the times before."""
 
     def read_records(self) -> crm_effects.StoredRecords:
         records, rules = super().read_records(), self.fleet.rules
@@ -242,7 +240,7 @@ class FaultyCrm(FaultyDaemon, CrmDaemon):
 
     def read_intent(self) -> Intent | None:
         if self.horizon is None:
-            self.times_manager += 1
+            self.fleet.rules.becomes_manager(self)
         return super().read_intent()
 
     def begin(self, effect: Any) -> None:

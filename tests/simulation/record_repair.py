@@ -22,8 +22,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Report,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.versions import (
-    Floor,
-    floor_of_report,
+    known_floors,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.machine import (
     EPOCH,
@@ -32,15 +31,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.ma
 
 if TYPE_CHECKING:
     from ansible_collections.holdfast.ha.tests.simulation.faulty_fleet import FaultyFleet
-
-
-def known_floors(machine: Machine, reports: Mapping[str, Report]) -> list[Floor]:
-    """Return what each node has acted on by its report, and this one by its local disk as well."""
-    floors = [floor_of_report(report, name) for name, report in reports.items()]
-    _number, kept = machine.kept.read()
-    if kept is not None:
-        floors.append(floor_of_report(kept, machine.name, kept=True))
-    return floors
 
 
 def read_records(fleet: FaultyFleet, machine: Machine, reports: Mapping[str, Report]) -> Records:
@@ -54,7 +44,7 @@ def read_records(fleet: FaultyFleet, machine: Machine, reports: Mapping[str, Rep
         state,
         storage.wanted,
         1,
-        known_floors(machine, reports),
+        known_floors(reports, machine.name, machine.kept.read()[1]),
         storage.lease_versions(),
         damaged,
         configuration_older=not storage.wanted_readable,

@@ -72,6 +72,7 @@ class Rules(Checks):
         self._writers: dict[tuple[int, int], str] = {}
         self._known = KnownVersions(self.broken)
         self._orders = OrderRules(world, self)
+        self._times_manager: dict[CrmDaemon, int] = {}
         self.disarmed_at = 0.0
         self.asked_for: set[str] = set()
 
@@ -159,6 +160,10 @@ class Rules(Checks):
             self._orders.ordered(crm.machine.name, what, confirmed=crm.confirmed)
         self._orders.in_time(crm.machine, crm.looked_at, crm.read_at, what)
 
+    def becomes_manager(self, crm: CrmDaemon) -> None:
+        """Note that a CRM becomes manager: it does not know of its fences of the times before."""
+        self._times_manager[crm] = self._times_manager.get(crm, 0) + 1
+
     def fences(self, crm: CrmDaemon, node: str) -> None:
         """S10, S12 and S13: may this CRM fence that node now?"""
         name, begun = crm.machine.name, crm.looked_at
@@ -166,9 +171,9 @@ class Rules(Checks):
         if state is None:
             self._orders.again(crm, crm.machine, node, begun)
         elif state.nodes[node].attempt:
-            self._orders.again((crm, crm.times_manager), crm.machine, node, begun)
+            self._orders.again((crm, self._times_manager.get(crm, 0)), crm.machine, node, begun)
         else:
-            self._orders.begins((crm, crm.times_manager), node, begun)
+            self._orders.begins((crm, self._times_manager.get(crm, 0)), node, begun)
         self._orders.at_once(name, crm.fencing)
         self._orders.fences(name, node, begun)
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import stat
-from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
@@ -14,15 +13,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.versions import (
     Floor,
+    known_floors,
     newer_report,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import StorageError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.record_guard import (  # noqa: E501
     NAME,
     KeptReport,
-    known_floors,
 )
-from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration
 
 REPORT = Report("n1", "boot1", epoch=5, commands=12)
 
@@ -109,9 +107,12 @@ def test_the_file_is_plain_json(tmp_path):
 
 
 def test_what_the_local_disk_has_is_a_floor_of_this_node_as_well(tmp_path):
-    node = replace(configuration(tmp_path), folder=tmp_path)
+    copy = KeptReport(tmp_path, "demo")
     reports = {"n1": Report("n1", epoch=4, commands=9), "n2": Report("n2", epoch=5, commands=3)}
     told = [Floor("n1", epoch=4, commands=9), Floor("n2", epoch=5, commands=3)]
-    assert known_floors(node, reports) == told
-    KeptReport(node.folder, node.cluster).write(7, REPORT)
-    assert known_floors(node, reports) == [*told, Floor("n1", epoch=5, commands=12, kept=True)]
+    assert known_floors(reports, "n1", copy.read()[1]) == told
+    copy.write(7, REPORT)
+    assert known_floors(reports, "n1", copy.read()[1]) == [
+        *told,
+        Floor("n1", epoch=5, commands=12, kept=True),
+    ]

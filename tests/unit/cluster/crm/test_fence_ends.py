@@ -9,7 +9,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
     FenceEnd,
     Observation,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.fence_ends import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.observing import (
     ANSWER_WAIT,
     ROUND,
     sort_ends,

@@ -12,7 +12,7 @@ from ..model.effects import Clocks, Cycle, Log, ReadClocks, perform, shallow_cop
 from ..model.lease_freeing import Freeing
 from ..model.observed import FenceReport, PowerReport, Timing
 from ..model.state import ClusterState
-from ..model.versions import floor_of_report, reports_seen
+from ..model.versions import known_floors, reports_seen
 from . import eligibility
 from .effects import (
     FenceEnd,
@@ -118,10 +118,7 @@ class Crm:
     def records(self, observation: Observation) -> Cycle[Records]:
         """Read the newest records and compare them with what each node has acted on."""
         stored = yield from perform(ReadRecords())
-        reports = sorted(reports_seen(observation.nodes).items())
-        floors = [floor_of_report(report, name) for name, report in reports]
-        if stored.kept is not None:
-            floors.append(floor_of_report(stored.kept, self.settings.node, kept=True))
+        floors = known_floors(reports_seen(observation.nodes), self.settings.node, stored.kept)
         return compare(
             stored.state,
             stored.wanted,

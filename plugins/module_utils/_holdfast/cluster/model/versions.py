@@ -61,6 +61,16 @@ def floor_of_report(report: Report | Sight, node: str, *, kept: bool = False) ->
     )
 
 
+def known_floors(
+    reports: Mapping[str, Report | Sight], node: str, kept: Report | None
+) -> list[Floor]:
+    """Return what each node has acted on by its report, and *node* by its local copy *kept*."""
+    floors = [floor_of_report(report, name) for name, report in sorted(reports.items())]
+    if kept is not None:
+        floors.append(floor_of_report(kept, node, kept=True))
+    return floors
+
+
 def why_not_followed(report: Report, state: ClusterState) -> str:
     """Return why the LRM of *report* must not follow *state*; empty if it may.
 

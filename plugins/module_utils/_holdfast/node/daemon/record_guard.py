@@ -21,7 +21,7 @@ from pathlib import Path
 from ...cluster.crm.effects import StoredRecords
 from ...cluster.crm.repair_plan import Records, compare
 from ...cluster.model.report import Report, Sight, report_document, report_from_document
-from ...cluster.model.versions import floor_of_report
+from ...cluster.model.versions import known_floors
 from ...errors import MALFORMED, FormatError, StorageError
 from ...storage.whiteboard.block import HostBlock
 from ..cluster_storage import ClusterStorage
@@ -89,9 +89,7 @@ def read_records(
     Raises ``StorageError`` when the storage cannot be read at all.
     """
     stored = read_stored(configuration, storage)
-    floors = [floor_of_report(report, name) for name, report in sorted(reports.items())]
-    if stored.kept is not None:
-        floors.append(floor_of_report(stored.kept, configuration.node, kept=True))
+    floors = known_floors(reports, configuration.node, stored.kept)
     return compare(
         stored.state,
         stored.wanted,
