@@ -154,7 +154,7 @@ _EDITS = (
         "_turn",
         "        crm.stop_managing()\n",
         "",
-        HELD,
+        FENCES,
     ),
     (
         "forget-which-fences-are-under-way",
@@ -178,7 +178,7 @@ _EDITS = (
         "_take_over",
         "    if records.repaired:",
         "    if True:",
-        STALE,
+        FENCES,
     ),
     # The candidate.
     (
