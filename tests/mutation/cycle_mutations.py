@@ -152,7 +152,7 @@ _EDITS = (
         "_turn",
         "        crm.stop_managing()\n",
         "",
-        HELD,
+        FENCES,
     ),
     (
         "forget-which-fences-are-under-way",
@@ -176,7 +176,7 @@ _EDITS = (
         "_take_over",
         "    if records.repaired:",
         "    if True:",
-        STALE,
+        FENCES,
     ),
     # The candidate.
     (
