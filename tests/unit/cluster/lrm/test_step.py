@@ -315,7 +315,7 @@ def test_a_new_daemon_does_not_doubt_what_is_gone(local_state) -> None:
 def test_what_ran_in_an_earlier_start_of_the_node_is_not_reported_to_run(boot, expected) -> None:
     report, memory = resume(has(LocalState.RUNNING), "n1", boot)
     assert report.services["web"].state is expected
-    assert memory.doubtful == {"web"}
+    assert memory.unprobed == {"web"}
 
 
 def test_the_first_daemon_of_all_begins_with_nothing() -> None:
