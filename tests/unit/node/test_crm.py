@@ -7,6 +7,7 @@ What it decides is tested with ``manager/``; here it is what the daemon does aro
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 
@@ -94,6 +95,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.record_guard import (  # noqa: E501
     KeptReport,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.telemetry import (
+    read_telemetry,
+    telemetry_path,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import pending
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import NODES, Clock, configuration
@@ -332,6 +337,12 @@ def test_a_round_that_was_held_up_is_thrown_away(manager, took):
 
     manager.storage.read_wanted = slow
     assert kinds(manager.round()) == ([] if took > LATE else ["state", "fence"])
+    run_directory = manager.daemon._configuration.run_directory
+    run_directory.mkdir(parents=True, exist_ok=True)
+    manager.daemon._telemetry.keep()
+    measured = read_telemetry(telemetry_path(run_directory, "crm"), math.inf)
+    assert measured is not None
+    assert measured.values[("rounds_thrown_away", ())] == (1 if took > LATE else 0)
     manager.storage.read_wanted = read_wanted
     if took > LATE:
         assert "fence" not in kinds(manager.round()), "who was held up judges nobody yet"

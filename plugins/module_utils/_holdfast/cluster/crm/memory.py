@@ -54,7 +54,8 @@ class Crm:
     *state* is the manager's state, None while this node is not manager.  *written* is the last
     written state, None if unknown.  *pause_reason* is why this CRM does not manage although it
     holds the manager lease or could.  *changes* are the steps of the last decision in order.
-    *begun* is when the turn began, in monotonic seconds.
+    *begun* is when the turn began, in monotonic seconds.  *late_turns* counts the turns that were
+    too late to decide anything.
     """
 
     settings: CrmSettings
@@ -77,6 +78,7 @@ class Crm:
     next_confirmation: float = 0.0
     next_own_look: float = 0.0
     membership_differs_since: float | None = None
+    late_turns: int = 0
 
     def copy(self) -> Crm:
         """Return a copy that can change independently."""
@@ -95,6 +97,7 @@ class Crm:
         clocks = yield from perform(ReadClocks())
         if clocks.mono - self.begun <= LATE:
             return False
+        self.late_turns += 1
         self.trouble = "this node was held up in the middle of a round"
         text = f"{self.trouble}; the round is thrown away"
         yield from perform(Log(text, repeated=True))

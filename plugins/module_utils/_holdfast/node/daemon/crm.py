@@ -31,7 +31,13 @@ from .observer import Observer
 from .performing import ROUND, Daemon, clocks_and_journal, play, read_clocks
 from .record_guard import read_stored
 from .supervision import Notifier
-from .telemetry import FENCE, FENCES_UNDER_WAY, ROUND_TOOK, STORAGE_LOOK
+from .telemetry import (
+    FENCE,
+    FENCES_UNDER_WAY,
+    ROUND_TOOK,
+    ROUNDS_THROWN_AWAY,
+    STORAGE_LOOK,
+)
 
 # What weighs nodes by their load is loaded with its first question elsewhere; here it may come when
 # another version of the library lies in this one's place.
@@ -92,6 +98,7 @@ class ClusterDaemon(Daemon):
     def round(self) -> None:
         """Play one turn."""
         self._play(cycle.turn(self._crm))
+        self._telemetry.set(ROUNDS_THROWN_AWAY, self._crm.late_turns)
 
     def _play(self, generator: Cycle[None]) -> None:
         play(generator, self._performers)

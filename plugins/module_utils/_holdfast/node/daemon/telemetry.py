@@ -68,13 +68,8 @@ class Telemetry:
         self._spans: dict[tuple[str, Labels], Span] = {}
 
     def set(self, name: str, value: float, **labels: str) -> None:
-        """Record a present value."""
+        """Record a present value, or how often something has happened so far."""
         self._values[(name, _labels(labels))] = value
-
-    def count(self, name: str, **labels: str) -> None:
-        """Count something that happened."""
-        key = (name, _labels(labels))
-        self._values[key] = self._values.get(key, 0.0) + 1.0
 
     def timed(self, name: str, seconds: float, **labels: str) -> None:
         """Record how long something took."""
