@@ -7,8 +7,16 @@ from __future__ import annotations
 import copy
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
+    cycle as lrm_cycle,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.effects import (
+    ReadOwnMembership,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.effects import Log
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.membership import (  # noqa: E501
     with_version,
 )
@@ -23,6 +31,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
     OwnMembership,
     fence_digest,
     places,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.performing import (
+    play,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration
 
@@ -134,11 +145,17 @@ def test_a_file_that_is_written_while_the_daemon_runs_is_noticed(tmp_path):
 
 def test_the_report_says_which_membership_it_is_and_how_it_differs(tmp_path):
     own = OwnMembership(configuration(tmp_path))
-    report = own.noted(Report("n1"), None)
+
+    def noted(report, state):
+        lrm = SimpleNamespace(report=report, state=state)
+        performers = {ReadOwnMembership: lambda _effect: own.get(), Log: lambda _effect: None}
+        return play(lrm_cycle._with_membership(lrm), performers)
+
+    report = noted(Report("n1"), None)
     assert (report.membership, report.membership_differs) == (own.get().digest, "")
-    assert own.noted(report, ClusterState()) is report
+    assert noted(report, ClusterState()) is report
     digest(tmp_path)
     recorded = ClusterState(membership=with_version(own.get(), 3))
-    assert own.noted(report, recorded).membership_differs == ""
+    assert noted(report, recorded).membership_differs == ""
     (tmp_path / "fence.json").unlink()
-    assert own.noted(report, recorded).membership_differs == "other fence settings"
+    assert noted(report, recorded).membership_differs == "other fence settings"

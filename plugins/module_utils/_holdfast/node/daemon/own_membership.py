@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...cluster.crm.adoption import HostView
-from ...cluster.model.membership import Membership, Place, differences, make_membership
-from ...cluster.model.report import Report
-from ...cluster.model.state import ClusterState
+from ...cluster.model.membership import Membership, Place, make_membership
 from ...secrets import is_secret_name
 from ...storage.whiteboard.board import Board
 from ..configuration import NodeConfiguration
@@ -51,13 +49,6 @@ class OwnMembership:
             self._membership = make_membership(self._members, fence)
             self._known = version
         return self._membership
-
-    def noted(self, report: Report, state: ClusterState | None) -> Report:
-        """Return the LRM's *report* with this membership, and how it differs from the recorded."""
-        own = self.get()
-        recorded = state.membership if state is not None else None
-        differs = differences(own, recorded) if recorded is not None else ""
-        return report.with_membership(own.digest, differs)
 
 
 def places(configuration: NodeConfiguration) -> dict[str, Place]:

@@ -23,9 +23,6 @@ LATE = 2
 FAIL_IO_TIMEOUTS = 8
 """A host lease fails after 8 N without renewal (timeouts, calc_id_renewal_fail_seconds)."""
 
-JOIN_IO_TIMEOUTS = 2
-"""A free host lease is acquired after 2 N at the earliest (timeouts, delta_acquire_free_min)."""
-
 LONGEST_JOIN_IO_TIMEOUTS = 5
 """A free host lease is acquired after 5 N at the latest (timeouts, delta_acquire_free_max)."""
 
@@ -74,11 +71,6 @@ class LeaseTiming:
     def dead_seconds(self) -> int:
         """The time without renewal after which the watchdog has reset the holder (8 N + W)."""
         return self.fail_seconds + self.watchdog_timeout
-
-    @property
-    def join_seconds(self) -> int:
-        """The least time in which a free host lease is acquired."""
-        return JOIN_IO_TIMEOUTS * self.io_timeout
 
     @property
     def longest_join_seconds(self) -> int:
