@@ -246,7 +246,7 @@ def test_a_node_joins_only_once_the_write_that_frees_its_host_lease_has_landed(
     while waits not in log_of(cluster, dies, "lrm"):
         assert time.monotonic() < until, "it was switched on again"
         time.sleep(0.2)
-    time.sleep(4 * LeaseTiming(2).join_seconds)
+    time.sleep(2 * LeaseTiming(2).longest_join_seconds)
     assert host_lease(cluster, dies).generation == before.generation
     assert any(f"Node {writer} may be freeing" in one for one in cluster.status()["under_way"])
     with LeaseArea(str(cluster.folder / "storage" / "test.lockspace")) as area:
