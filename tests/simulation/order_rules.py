@@ -55,7 +55,8 @@ class OrderRules:
     def fences(self, by: str, node: str, begun: float) -> None:
         """S10, S12 and S13: a fence is sent that was decided in a round *begun* then."""
         world = self._world
-        state, intent = world.storage.states[by].value, world.storage.intents.get(by)
+        # What it recorded itself, whatever became of that on the storage since.
+        state, intent = world.storage.states[by].written, world.storage.intents.get(by)
         status = state.nodes.get(node) if state is not None else None
         intended = intent is not None and intent.node == node and bool(intent.reason)
         # A record from an earlier time as manager does not concern a fence as a candidate.

@@ -46,12 +46,10 @@ class Observer:
 
     def __init__(self, fleet: Fleet, machine: Machine, looks: Cadence) -> None:
         """Begin to observe: a node's silence counts from now at the earliest."""
-        self._fleet, self._machine, self._looks = fleet, machine, looks
+        self._machine, self._looks = machine, looks
         self._world, self._clock = fleet.world, machine.clock
-        known = machine.membership.members
-        self.names = {name: one for name, one in self._world.machines.items() if name in known}
-        """The members that this node is configured with."""
-        self._unknown = [one for one in self._world.machines.values() if one.name not in known]
+        self._unknown = frozenset(self._world.machines) - frozenset(machine.membership.members)
+        """The nodes that this node is not configured with."""
         self._foreign: dict[str, Foreign] = {}
         settings = self._world.settings
         timeout = settings.watchdog_timeout
@@ -152,10 +150,23 @@ class Observer:
         """Return whether what is on storage since that time was looked at by now."""
         return self._looked >= since
 
+    @property
+    def names(self) -> Mapping[str, Machine]:
+        """The members that this node is configured with: the machine that works as each of them."""
+        machines = self._world.machines
+        if not self._unknown:
+            return machines
+        return {name: one for name, one in machines.items() if name not in self._unknown}
+
+    def _foreign_machines(self) -> list[Machine]:
+        """Return the machine that works as each node that is not configured here."""
+        machines = self._world.machines
+        return [machines[name] for name in sorted(self._unknown)] if self._unknown else []
+
     def foreign_host(self, host_id: int, view: HostView | None) -> HostView:
         """Return the *view* of a host id that is not configured here, with its host lease."""
         known = view or HostView(age=math.inf)
-        other = next((one for one in self._unknown if one.host_id == host_id), None)
+        other = next((one for one in self._foreign_machines() if one.host_id == host_id), None)
         if other is None:
             return known
         look = self._lease_look(other.name, other, self._world.now, None)
@@ -166,7 +177,7 @@ class Observer:
     def _foreign_views(self, now: float) -> dict[int, HostView]:
         """Return what was seen of the host ids that have a block and are not configured here."""
         mono, views = self._clock.mono(now), {}
-        for other in self._unknown:
+        for other in self._foreign_machines():
             seen = self._foreign.get(other.name)
             if seen is not None:
                 age = mono - max(seen.changed, self.watch.watched_since)
@@ -195,7 +206,7 @@ class Observer:
         self._looked, self._ever_looked = looked, True
         stale = self._world.stale.get(self._machine.name)
         until = looked if stale is None else min(looked, stale.since)
-        for other in self._unknown:
+        for other in self._foreign_machines():
             self._note_foreign(other, first, looked, until)
         for name, other in self.names.items():
             beat = other.beats.last(until)
