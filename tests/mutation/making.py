@@ -59,15 +59,18 @@ def edited(home: Any, name: str, old: str, new: str) -> Patch:
     source = textwrap.dedent(inspect.getsource(original))
     if source.count(old) != 1:
         raise ValueError(f"{name} has {old!r} {source.count(old)} times, not once")
+    # In a function that gives it its class, a method may call super() without arguments.
+    body = textwrap.indent(source.replace(old, new), "    ")
     code = compile(
-        source.replace(old, new),
+        f"def _made(__class__):\n{body}\n    return {name}\n",
         f"<{name}, edited>",
         "exec",
         flags=__future__.annotations.compiler_flag,
     )
     names: dict[str, Any] = {}
     exec(code, original.__globals__, names)
-    return lambda: _replaced(home, name, original, names[name])
+    made = names["_made"](home)
+    return lambda: _replaced(home, name, original, made)
 
 
 def nothing(original: Any, *arguments: Any, **options: Any) -> None:
