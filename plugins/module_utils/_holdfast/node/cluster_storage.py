@@ -199,8 +199,8 @@ class ClusterStorage:
             # The manager before may be a node that this node's configuration does not have.
             self._search_further(Kind.CRM, holder.version)
             newest, unreadable = self._newest_state()
-        if unreadable is not None and (newest is None or newest.epoch < holder.version - 1):
-            raise unreadable
+        if unreadable and (newest is None or newest.epoch < holder.version - 1):
+            raise unreadable[-1]
         return newest
 
     def readable_manager(self) -> tuple[ClusterState | None, str]:
@@ -213,14 +213,14 @@ class ClusterStorage:
         except FormatError as error:
             return self._newest_state()[0], f"a record is damaged: {error}".rstrip(".")
 
-    def _newest_state(self) -> tuple[ClusterState | None, FormatError | None]:
-        """Return the newest record of a manager, and the error of a damaged slot."""
+    def _newest_state(self) -> tuple[ClusterState | None, list[FormatError]]:
+        """Return the newest record of a manager, and the errors of damaged slots."""
         states, unreadable = self._read_slots(Kind.CRM, state_from_document)
         written = [state for state in states.values() if _age(state) > (0, 0)]
         newest = max(written, key=_age, default=None)
         if newest is not None:
             self._generation = max(self._generation, newest.generation)
-        return newest, list(unreadable.values())[-1] if unreadable else None
+        return newest, list(unreadable.values())
 
     def write_manager(self, state: ClusterState, freeing: Freeing = NO_FREEING) -> None:
         """Write the manager's record into this node's slot, and what it is about to free."""

@@ -89,8 +89,10 @@ class LocalDaemon(Daemon):
         What is not given is made here, as the node needs it.
         """
         # First: it takes the open file that the last LRM left.
-        notifier, clock = Notifier(), lambda: clocks().mono
-        self._supervision = supervision or Supervision(configuration, notifier, clock)
+        notifier = Notifier()
+        self._supervision = supervision or Supervision(
+            configuration, notifier, lambda: clocks().mono
+        )
         super().__init__("lrm", LRM, configuration, notifier, network, clocks)
         # The node answers while its LRM waits for the storage.
         self._storage = storage or storage_with_own_record(configuration, self._clock)
