@@ -135,8 +135,8 @@ _EDITS = (
         "drop-what-was-begun-from-the-report",
         report,
         "report_document",
-        '        "accepted": dict(report.accepted),\n',
-        "",
+        '"accepted": dict(report.accepted),',
+        '"accepted": {},',
         MIXED,
     ),
     (
