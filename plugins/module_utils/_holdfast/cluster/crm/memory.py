@@ -12,7 +12,7 @@ from ..model.effects import Clocks, Cycle, Log, ReadClocks, perform, shallow_cop
 from ..model.lease_freeing import Freeing
 from ..model.observed import FenceReport, PowerReport, Timing
 from ..model.state import ClusterState
-from ..model.versions import known_floors, reports_seen
+from ..model.versions import reports_seen
 from . import eligibility
 from .effects import (
     FenceEnd,
@@ -23,7 +23,7 @@ from .effects import (
     WriteFreeing,
 )
 from .freed_leases import FreedLeases
-from .repair_plan import Records, compare, repaired
+from .repair_plan import Records, compare_stored, repaired
 from .round import Change
 from .wall_clock import EVEN_FOR, WallClock, first_look, look_again
 
@@ -121,16 +121,7 @@ class Crm:
     def records(self, observation: Observation) -> Cycle[Records]:
         """Read the newest records and compare them with what each node has acted on."""
         stored = yield from perform(ReadRecords())
-        floors = known_floors(reports_seen(observation.nodes), self.settings.node, stored.kept)
-        return compare(
-            stored.state,
-            stored.wanted,
-            stored.slot,
-            floors,
-            stored.leases,
-            stored.damaged,
-            configuration_older=stored.configuration_damaged,
-        )
+        return compare_stored(stored, reports_seen(observation.nodes), self.settings.node)
 
     def stop_managing(self) -> None:
         """Forget the manager's state.  It is read again before the next decision."""

@@ -16,11 +16,12 @@ from dataclasses import dataclass, replace
 from ..model.desired import Wanted
 from ..model.maintenance import Maintenance, told
 from ..model.observed import Seen, Timing
-from ..model.report import NOT_RUNNING, Report
+from ..model.report import NOT_RUNNING, Report, Sight
 from ..model.service import STARTED, Service
 from ..model.state import ClusterState, FenceSender, NodeState, NodeStatus, ServiceStatus
 from ..model.states import ACTIVE, ServiceState
-from ..model.versions import Floor, LeaseVersion, regressions
+from ..model.versions import Floor, LeaseVersion, known_floors, regressions
+from .effects import StoredRecords
 from .round import Round
 
 
@@ -73,6 +74,21 @@ def compare(
         configuration_older = True
     return Records(
         state, desired, slot, (*damaged, *older), generation, configuration_older, tuple(known)
+    )
+
+
+def compare_stored(
+    stored: StoredRecords, reports: Mapping[str, Report | Sight], node: str
+) -> Records:
+    """Return what *node* read, compared with what each node has acted on by its report."""
+    return compare(
+        stored.state,
+        stored.wanted,
+        stored.slot,
+        known_floors(reports, node, stored.kept),
+        stored.leases,
+        stored.damaged,
+        configuration_older=stored.configuration_damaged,
     )
 
 

@@ -19,9 +19,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...cluster.crm.effects import StoredRecords
-from ...cluster.crm.repair_plan import Records, compare
+from ...cluster.crm.repair_plan import Records, compare_stored
 from ...cluster.model.report import Report, Sight, report_document, report_from_document
-from ...cluster.model.versions import known_floors
 from ...errors import MALFORMED, FormatError, StorageError
 from ...storage.whiteboard.block import HostBlock
 from ..cluster_storage import ClusterStorage
@@ -88,17 +87,7 @@ def read_records(
     A floor is what a node has acted on by its report, and this node by its local disk as well.
     Raises ``StorageError`` when the storage cannot be read at all.
     """
-    stored = read_stored(configuration, storage)
-    floors = known_floors(reports, configuration.node, stored.kept)
-    return compare(
-        stored.state,
-        stored.wanted,
-        stored.slot,
-        floors,
-        stored.leases,
-        stored.damaged,
-        configuration_older=stored.configuration_damaged,
-    )
+    return compare_stored(read_stored(configuration, storage), reports, configuration.node)
 
 
 def read_stored(configuration: NodeConfiguration, storage: ClusterStorage) -> StoredRecords:
