@@ -33,6 +33,9 @@ _EDITS = (
         "_may_act",
         "    if not (yield from perform(HoldsManagerLease())):\n"
         '        raise LeaseError("the manager lease was lost before the orders were given")\n'
+        "    if (yield from perform(IsEnding())):\n"
+        "        # This process would not wait for the end of the orders.\n"
+        "        return False\n"
         "    if (yield from crm.is_late()):",
         "    late = yield from crm.is_late()\n"
         "    if not (yield from perform(HoldsManagerLease())):\n"

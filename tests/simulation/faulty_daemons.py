@@ -231,7 +231,7 @@ class FaultyCrm(FaultyDaemon, CrmDaemon):
     orders = frozenset({crm_effects.Fence, crm_effects.PowerOn, crm_effects.SetBoardMaintenance})
     writes = frozenset({crm_effects.WriteState, crm_effects.WriteIntent})
     reads = frozenset({crm_effects.Look})
-    ordering = orders | {crm_effects.IsEnding, Log}
+    ordering = orders | {Log}
 
     def read_records(self) -> crm_effects.StoredRecords:
         records, rules = super().read_records(), self.fleet.rules

@@ -52,8 +52,11 @@ class OrderRules:
         if not confirmed:
             self._rules.broken("S6", f"{name} {what} without a look at the manager lease")
 
-    def fences(self, by: str, node: str, begun: float) -> None:
-        """S10, S12 and S13: a fence is sent that was decided in a round *begun* then."""
+    def fences(self, by: str, node: str, begun: float, shown: float) -> None:
+        """S10, S12 and S13: a fence is sent that was decided in a round *begun* then.
+
+        The round's look showed the storage as it was at *shown*.
+        """
         world = self._world
         # What it recorded itself, whatever became of that on the storage since.
         state, intent = world.storage.states[by].written, world.storage.intents.get(by)
@@ -77,7 +80,7 @@ class OrderRules:
             self._nothing_keeps_a_candidate(by, node, begun)
         own = world.machines[by]
         if not decided or (status is not None and not status.demanded):
-            self._is_silent(own, world.machines[node], begun)
+            self._is_silent(own, world.machines[node], begun, shown)
         if own.own_lease_age(begun) > world.settings.lease_fails + LEASE_SLACK:
             self._rules.broken("S12", f"{by} fences {node} while its own storage fails")
 
@@ -122,19 +125,16 @@ class OrderRules:
             if count > 1:
                 self._rules.broken("S12", f"{by} fences {node} while its last fence is under way")
 
-    def _is_silent(self, own: Machine, machine: Machine, begun: float) -> None:
+    def _is_silent(self, own: Machine, machine: Machine, begun: float, shown: float) -> None:
         """S12: a node that is fenced for silence has been silent by the clock of the fencing node.
 
         A node may rely on an old read for as long as it cannot notice that the read is old.
         """
-        settings, read = self._world.settings, begun
-        view = self._world.stale.get(own.name)
-        if view is not None:
-            read = min(view.since, begun)
-            if own.clock.elapsed(read, begun) > settings.lease_fails / 4 + OLD_READS:
-                text = f"{own.name} fences {machine.name} by what it read long ago"
-                self._rules.broken("S12", text)
-        silent = own.clock.elapsed(machine.beats.last(read), begun)
+        settings = self._world.settings
+        if own.clock.elapsed(shown, begun) > settings.lease_fails / 4 + OLD_READS:
+            text = f"{own.name} fences {machine.name} by what it read long ago"
+            self._rules.broken("S12", text)
+        silent = own.clock.elapsed(machine.beats.last(shown), begun)
         if silent < settings.timing.suspect_after - ROUNDING:
             text = f"{own.name} fences {machine.name}, which wrote {silent:.1f} s before"
             self._rules.broken("S12", text)

@@ -175,7 +175,7 @@ class Rules(Checks):
         else:
             self._orders.begins((crm, self._times_manager.get(crm, 0)), node, begun)
         self._orders.at_once(name, crm.fencing)
-        self._orders.fences(name, node, begun)
+        self._orders.fences(name, node, begun, crm.shown)
 
     def frees(self, by: str, machine: Machine) -> None:
         """S4: a node that loses its host lease to another node is off."""

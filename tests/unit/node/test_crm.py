@@ -17,6 +17,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.cycle import CONFIRM
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.effects import (
+    Fence,
     FenceEnd,
     Observation,
 )
@@ -37,6 +38,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.effects import (
     Clocks,
+    ReadClocks,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.lease_freeing import (  # noqa: E501
     Freeing,
@@ -766,6 +768,21 @@ def test_who_was_held_up_in_the_last_look_at_the_lease_gives_no_orders(manager):
     manager.storage.leases.held = slow
     assert kinds(manager.round()) == ["state"]
     assert len(looks) == 2
+
+
+def test_nothing_comes_between_the_last_look_at_the_clock_and_an_order(manager, monkeypatch):
+    manager.observer.nodes["n3"] = silent("n3")
+    performed = []
+
+    def noted(kind, perform):
+        return lambda effect: (performed.append(kind), perform(effect))[1]
+
+    performers = manager.daemon._performers
+    for kind, perform in list(performers.items()):
+        monkeypatch.setitem(performers, kind, noted(kind, perform))
+    assert kinds(manager.round()) == ["state", "fence"]
+    fence = performed.index(Fence)
+    assert performed[fence - 1] is ReadClocks
 
 
 def test_a_candidate_fences_once_and_again_only_after_the_retry_time(candidate):

@@ -61,7 +61,8 @@ class CrmDaemon(Daemon):
         self._last_put: ClusterState | None = None
         self.look_begun: float | None = None
         """When a look began in which this process was delayed, None for no such look."""
-        self.looked_at = fleet.world.now
+        self.looked_at = self.shown = fleet.world.now
+        """When its last look began, and how old the storage was that the look showed."""
         self.confirmed = False
         settings = fleet.world.settings
         host_ids = {name: one.host_id for name, one in machine.membership.members.items()}
@@ -195,7 +196,9 @@ class CrmDaemon(Daemon):
             begun = now
             self.observer.look(now)
         if self.horizon is None:
+            view = self.world.stale.get(self.machine.name)
             self.looked_at = begun
+            self.shown = begun if view is None else min(view.since, begun)
         return self.observer.observe(begun, now, self.horizon)
 
     def _take_ended(self, _effect: effects.TakeEnded) -> effects.Ended:

@@ -179,12 +179,14 @@ def _may_act(crm: Crm) -> Cycle[bool]:
     """Return whether orders may be sent now.  Nothing is read between this and the orders."""
     if not (yield from perform(HoldsManagerLease())):
         raise LeaseError("the manager lease was lost before the orders were given")
+    if (yield from perform(IsEnding())):
+        # This process would not wait for the end of the orders.
+        return False
     if (yield from crm.is_late()):
         # The written orders were not sent: read the record and decide again.
         crm.stop_managing()
         return False
-    # This process is ending and would not wait for the end of the orders.
-    return not (yield from perform(IsEnding()))
+    return True
 
 
 def _is_off(state: ClusterState, node: str) -> bool:
