@@ -164,7 +164,7 @@ def integration(run: Run) -> None:
     """Each module against real files and processes, by ansible-test."""
     if shutil.which("ssh-keygen") is None:
         raise StageSkipped("ssh-keygen, which ansible-test wants, is not installed")
-    _ansible_test(run, "integration")
+    _ansible_test(run, "integration", folder=workplace.copy(run.scratch / "integration"))
 
 
 FRESH = 120
@@ -301,8 +301,8 @@ def testbed(run: Run) -> None:
 
 STAGES: tuple[Stage, ...] = (
     *(ruff, mypy, yamllint, shellcheck, reuse, changelog),
-    *(unit, importer, sanity, units, simulation, conformance, lint, docs, site, build),
-    *(testbed, leases, integration, system, agents, playbooks),
+    *(testbed, leases, agents, integration, playbooks),
+    *(unit, importer, sanity, units, simulation, conformance, lint, docs, site, build, system),
 )
 """What ``--all`` runs, in this order; those of a lane begin beside the others."""
 
@@ -314,9 +314,11 @@ QUICK: tuple[Stage, ...] = (
 
 LANES = (
     Lane(frozenset({importer, sanity, units, simulation}), idle=True),
-    Lane(frozenset({testbed, leases})),
+    Lane(frozenset({testbed, leases, agents})),
+    Lane(frozenset({integration, playbooks})),
 )
-"""The stages that only compute, and those that wait for clusters of their own, beside the rest."""
+"""The stages that only compute, and twice those that mostly wait for clusters of their own, beside
+the rest.  Together they keep two cores busy from beginning to end."""
 
 BY_NAME: tuple[Stage, ...] = (failover, awx, cores)
 """Those that are not part of ``--all``: another one has them, or they take long, or need much of a
