@@ -380,7 +380,7 @@ def _is_shell_script(path: Path) -> bool:
         return re.match(rb"#!(/usr)?/bin/(env )?(ba)?sh\b", file.readline(64)) is not None
 
 
-def _ansible_test(run: Run, command: str, *targets: str, folder: Path | None = None) -> None:
+def _ansible_test(run: Run, command: str, *targets: str, folder: Path) -> None:
     workplace.seed_get_pip()
     words = ("-m", "ansible", "test", command, "--local", "--python", run.python_version)
     run.python(*words, "--color=no", *targets, folder=folder)
