@@ -35,6 +35,7 @@ from ..lease.interface import LeaseHolder, Leases
 from ..storage.lockspace.host_timing import LeaseTiming
 from ..storage.records import Kind, Record, RecordFile
 from ..storage.whiteboard.file import Whiteboard
+from .cluster_key import ClusterKey
 from .configuration import SANLOCK, NodeConfiguration
 from .run_notes import note_generation, read_generation
 
@@ -83,8 +84,10 @@ class ClusterStorage:
     ) -> None:
         """Describe the files; each is opened at its first use."""
         self._configuration = configuration
-        self.board = Whiteboard(str(configuration.metadata_path))
-        self._records = RecordFile(str(configuration.state_path))
+        self.key = ClusterKey(configuration)
+        authenticate = self.key.authentication
+        self.board = Whiteboard(str(configuration.metadata_path), authenticate=authenticate)
+        self._records = RecordFile(str(configuration.state_path), authenticate=authenticate)
         self.leases = make_leases(configuration, clock)
         self._known: dict[tuple[Kind, int], Record] = {}
         self._parsed: dict[tuple[Kind, int, Any], tuple[Record, Any]] = {}

@@ -22,6 +22,7 @@ from typing import Any
 from .. import names
 from ..cluster.model.observed import Timing
 from ..errors import InputError, StorageError
+from ..storage.authentication import Policy
 from ..storage.lockspace.host_timing import (
     FIXED_WATCHDOG_TIMEOUT,
     WATCHDOG_SETTING_SINCE,
@@ -30,6 +31,7 @@ from ..storage.lockspace.host_timing import (
 )
 
 DEFAULT_PATH = "/etc/holdfast/node.json"
+DEFAULT_KEY = "/etc/holdfast/cluster.key"
 EMBEDDED = "embedded"
 SANLOCK = "sanlock"
 BACKENDS = (EMBEDDED, SANLOCK)
@@ -101,7 +103,7 @@ class NodeConfiguration:
     """A node's view of its cluster.
 
     *storage* is the folder on shared storage, *folder* the node's own; *backend* grants the leases,
-    *sanlock* has its settings.
+    *sanlock* has its settings.  *cluster_key* is the file with the keys for *authentication*.
     """
 
     cluster: str
@@ -113,6 +115,8 @@ class NodeConfiguration:
     sanlock: SanlockSettings = field(default_factory=SanlockSettings)
     agent_directories: tuple[str, ...] = ("/usr/lib/ocf",)
     fence_configuration: Path = Path("/etc/holdfast/fence.json")
+    authentication: Policy = Policy.OFF
+    cluster_key: Path = Path(DEFAULT_KEY)
     timing: Timing = field(default_factory=Timing)
 
     @property
@@ -237,6 +241,8 @@ def from_document(document: Mapping[str, Any]) -> NodeConfiguration:
             document.get("fence_configuration") or "/etc/holdfast/fence.json",
             "fence_configuration",
         ),
+        authentication=_policy(document.get("authentication") or Policy.OFF.value),
+        cluster_key=names.absolute_path(document.get("cluster_key") or DEFAULT_KEY, "cluster_key"),
         timing=_timing(document.get("timing") or {}),
     )
 
@@ -265,6 +271,8 @@ def to_document(configuration: NodeConfiguration) -> dict[str, Any]:
         "members": [one.document() for _name, one in sorted(configuration.members.items())],
         "agent_directories": list(configuration.agent_directories),
         "fence_configuration": str(configuration.fence_configuration),
+        "authentication": configuration.authentication.value,
+        "cluster_key": str(configuration.cluster_key),
         "timing": asdict(configuration.timing),
     }
 
@@ -319,6 +327,14 @@ def _member(row: object) -> Member:
         port=port,
         lease_proof=lease_proof,
     )
+
+
+def _policy(value: object) -> Policy:
+    try:
+        return Policy(value)
+    except ValueError:
+        known = ", ".join(one.value for one in Policy)
+        raise InputError("authentication", value, f"one of {known}") from None
 
 
 def _sanlock(values: object) -> SanlockSettings:

@@ -5,8 +5,8 @@
 For each host id there is one slot of each kind, and only that node writes it.  A slot has two
 copies; a write goes to the copy that is not the newest whole one, so a write that is torn, or
 never finishes, leaves the other intact.  Records have a sequence number (which copy is newer),
-an epoch (a writer that was replaced is refused) and checksums.  All offsets follow from the
-header of the file; the file is sparse, a slot takes space once it is used.
+an epoch (a writer that was replaced is refused), checksums, and a MAC under the cluster key.  All
+offsets follow from the header of the file; the file is sparse, a slot takes space once it is used.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import enum
 import struct
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from ..errors import FormatError, InputError, LeaseError, StorageError
 from ..names import MAX_HOST_ID, cluster_name, whole_number
+from .authentication import NO_MAC, Authenticate, believe_all
 from .block_file import PAGE, Closing, HeldFile
 from .whole_file import create
 
@@ -31,7 +32,18 @@ FILE_HEADER = struct.Struct("<8sII3I48sI")
 """magic, format version, max hosts, bytes of a copy by kind, cluster name, CRC-32."""
 
 COPY_HEADER = struct.Struct("<8sIIQQII20sI")
-"""magic, kind, host id, sequence, epoch, payload length and CRC-32, zeros, header CRC-32."""
+"""magic, kind, host id, sequence, epoch, payload length and CRC-32, MAC, header CRC-32."""
+
+SIGNED_HEADER = struct.Struct("<IIQQ")
+"""What of the header is under the MAC, beside the payload: kind, host id, sequence, epoch."""
+
+SIGNED_AS = "record"
+"""The purpose of a record's MAC."""
+
+MOST_AHEAD = 1000
+"""How many writes a torn copy may be ahead of the last whole record: a forged one says anything."""
+
+NOT_AUTHENTIC = "it was not written by a member: its MAC is wrong"
 
 MAX_COPY_BYTES = 64 << 20
 MAX_U64 = (1 << 64) - 1
@@ -101,6 +113,13 @@ class Record:
     sequence: int
     epoch: int
     payload: bytes
+    mac: bytes = field(default=NO_MAC, compare=False)
+    authentic: bool = field(default=True, compare=False)
+
+    def signed(self) -> tuple[bytes, bytes]:
+        """Return what is under the MAC."""
+        header = SIGNED_HEADER.pack(self.kind, self.host_id, self.sequence, self.epoch)
+        return header, self.payload
 
 
 @dataclass(frozen=True)
@@ -111,13 +130,15 @@ class CopyHeader:
     epoch: int
     length: int
     payload_crc: int
+    mac: bytes
 
 
 @dataclass(frozen=True)
 class _Copy:
     """One copy of a slot: blank, damaged (``problem``), or with a header.
 
-    A *misplaced* one is whole, but of another slot.
+    A *misplaced* one is whole, but of another slot.  One that is not *authentic* is whole, but was
+    not written by a member; if that is enforced it has neither header nor record.
     """
 
     index: int
@@ -126,6 +147,7 @@ class _Copy:
     record: Record | None = None
     problem: str = ""
     misplaced: bool = False
+    authentic: bool = True
 
 
 class MisplacedRecordError(FormatError):
@@ -184,7 +206,7 @@ def encode_record(record: Record) -> bytes:
         record.epoch,
         len(record.payload),
         zlib.crc32(record.payload),
-        bytes(20),
+        record.mac,
         0,
     )[:-4]
     data = packed + struct.pack("<I", zlib.crc32(packed)) + record.payload
@@ -221,14 +243,22 @@ class HeldPages(Protocol):
 class RecordFile(Closing):
     """The state file at *path*, kept open for repeated use; not for several threads."""
 
-    def __init__(self, path: str, held: HeldPages | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        held: HeldPages | None = None,
+        authenticate: Authenticate = believe_all,
+    ) -> None:
         """Remember *path*; nothing is opened yet.  *held* is used instead of the file if given."""
         self.path = path
+        self._authenticate = authenticate
         self._held: HeldPages = held or HeldFile(path)
         self._geometry: Geometry | None = None
         self._geometry_of: Pages | None = None
         self.damage: dict[tuple[Kind, int], str] = {}
         """The damage of a slot's copies at its last read; a whole slot has no entry."""
+        self.forged: dict[tuple[Kind, int], str] = {}
+        """Which copies of a slot were not authentic at its last read."""
 
     def create(
         self,
@@ -278,7 +308,7 @@ class RecordFile(Closing):
         Reads one page of each copy, and the rest of a payload only when the record is not
         *known*.  After damage it never returns an older record than *known*.  A damaged copy
         beside a blank one is a first write that was torn: it never returned, so nothing relies
-        on it.
+        on it.  A copy that is not authentic counts as blank if that is enforced.
         """
         if known is not None and (known.kind, known.host_id) != (kind, host_id):
             known = None
@@ -289,8 +319,11 @@ class RecordFile(Closing):
             copies = self._read_copies(kind, host_id, known)
         newest = _newest(copies)
         damaged = [copy for copy in copies if copy.problem]
-        self._note_damage(kind, host_id, damaged)
-        if known is not None and damaged and (newest is None or newest.sequence < known.sequence):
+        forged = [copy for copy in copies if not copy.authentic]
+        self._note(self.damage, kind, host_id, damaged)
+        self._note(self.forged, kind, host_id, forged)
+        older = known is not None and (newest is None or newest.sequence < known.sequence)
+        if older and (damaged or forged):
             return known
         first_was_torn = len(damaged) == 1 and not damaged[0].misplaced
         if newest is None and damaged and not first_was_torn:
@@ -319,18 +352,24 @@ class RecordFile(Closing):
                 f" file was created for at most {limit} bytes."
             )
         copies = self._read_copies(kind, host_id, None)
-        headers = [copy.header for copy in copies if copy.header is not None]
+        newest = _newest(copies)
+        torn = [copy.header for copy in copies if copy.header and copy.record is None]
+        headers = [copy.header for copy in copies if copy.header and copy.record is not None]
+        if not self._authenticate().enforces:
+            headers += torn
         present = max((header.epoch for header in headers), default=0)
         if epoch < present:
             raise LeaseError(
                 f"{self.path}: the {kind.name} record of host id {host_id} is of epoch {present};"
                 f" a write of the older epoch {epoch} is refused."
             )
+        last = max((header.sequence for header in headers), default=0)
+        last = max(last, after)
         # A torn record counts too: its sequence must not be used twice.
-        sequence = max((header.sequence for header in headers), default=0)
-        sequence = max(sequence, after) + 1
-        record = Record(kind, host_id, sequence, epoch, bytes(payload))
-        newest = _newest(copies)
+        near = [header.sequence for header in torn if header.sequence <= last + MOST_AHEAD]
+        record = Record(kind, host_id, max(last, *near, 0) + 1, epoch, bytes(payload))
+        mac = self._authenticate().mac(SIGNED_AS, *record.signed())
+        record = replace(record, mac=mac)
         target = next(copy.index for copy in copies if newest is None or copy.record is not newest)
         offset = geometry.offset(kind, host_id, target)
         self._held.for_writing().write(offset, encode_record(record))
@@ -340,12 +379,19 @@ class RecordFile(Closing):
             self._held.for_writing().write(other, encode_record(record))
         return record
 
-    def _note_damage(self, kind: Kind, host_id: int, damaged: list[_Copy]) -> None:
-        if damaged:
-            reasons = "; ".join(f"copy {copy.index}: {copy.problem}" for copy in damaged)
-            self.damage[(kind, host_id)] = reasons
+    def _note(
+        self, found: dict[tuple[Kind, int], str], kind: Kind, host_id: int, copies: list[_Copy]
+    ) -> None:
+        """Note in *found* what is wrong with *copies*, nothing if there are none."""
+        if copies:
+            reasons = (f"copy {copy.index}: {copy.problem or NOT_AUTHENTIC}" for copy in copies)
+            found[(kind, host_id)] = "; ".join(reasons)
         else:
-            self.damage.pop((kind, host_id), None)
+            found.pop((kind, host_id), None)
+
+    def is_signed(self, record: Record) -> bool:
+        """Return whether *record* has the MAC that a write would give it now."""
+        return self._authenticate().is_current(record.mac, SIGNED_AS, *record.signed())
 
     def close(self) -> None:
         """Close the file; the next use opens it again and reads its header again."""
@@ -386,7 +432,7 @@ class RecordFile(Closing):
         if header is None:
             return copy
         if known is not None and _is_known(header, known):
-            return _Copy(copy.index, header=header, record=known)
+            return _Copy(copy.index, header=header, record=known, authentic=known.authentic)
         end = COPY_HEADER.size + header.length
         data = copy.page
         if end > PAGE:
@@ -397,18 +443,29 @@ class RecordFile(Closing):
         if zlib.crc32(payload) != header.payload_crc:
             problem = f"the payload of sequence {header.sequence} does not match its checksum"
             return _Copy(copy.index, header=header, problem=problem)
-        record = Record(kind, host_id, header.sequence, header.epoch, payload)
-        return _Copy(copy.index, header=header, record=record)
+        record = Record(kind, host_id, header.sequence, header.epoch, payload, header.mac)
+        return self._judged(_Copy(copy.index, header=header, record=record), record)
+
+    def _judged(self, copy: _Copy, record: Record) -> _Copy:
+        """Return *copy* with its whole *record* as the policy believes it."""
+        authentication = self._authenticate()
+        if not authentication.signs or authentication.accepts(
+            record.mac, SIGNED_AS, *record.signed()
+        ):
+            return copy
+        if authentication.enforces:
+            return _Copy(copy.index, authentic=False)
+        return replace(copy, record=replace(record, authentic=False), authentic=False)
 
 
 def decode_copy_header(page: bytes, kind: Kind, host_id: int, max_payload: int) -> CopyHeader:
     """Return the header of a copy; ``FormatError`` if any field is wrong for this slot."""
     if len(page) < COPY_HEADER.size:
         raise FormatError(f"{len(page)} bytes are too few for a record")
-    magic, kind_number, slot, sequence, epoch, length, payload_crc, zeros, crc = (
+    magic, kind_number, slot, sequence, epoch, length, payload_crc, mac, crc = (
         COPY_HEADER.unpack_from(page)
     )
-    if magic != COPY_MAGIC or any(zeros):
+    if magic != COPY_MAGIC:
         raise FormatError("it is not a record")
     if crc != zlib.crc32(page[: COPY_HEADER.size - 4]):
         raise FormatError("the checksum of its header is wrong")
@@ -416,7 +473,7 @@ def decode_copy_header(page: bytes, kind: Kind, host_id: int, max_payload: int) 
         raise MisplacedRecordError(f"it is a record of kind {kind_number} and host id {slot}")
     if length > max_payload or sequence == 0:
         raise FormatError(f"a payload of {length} bytes with sequence {sequence} cannot be")
-    return CopyHeader(sequence, epoch, length, payload_crc)
+    return CopyHeader(sequence, epoch, length, payload_crc, mac)
 
 
 def _is_known(header: CopyHeader, known: Record) -> bool:

@@ -6,6 +6,9 @@ There are two kinds of board, with different sizes of a block: 4096 bytes, as ho
 writes them, with fields joined by ``|`` and ``maintenance=1``; and 2048 bytes, as its page
 documents them, with fields joined by `` | `` and ``maintenance = 1``.  In both the machine part
 is the first 512 bytes, with a CRC-32 among its fields, and the rest is text for people.
+
+Our own blocks have one more field at the end of the machine part: a MAC under the cluster key.
+Hosted engine's reader ignores it.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...errors import FormatError, InputError
+from ..authentication import MAC_BYTES, NO_AUTHENTICATION, Authentication
 
 BLOCK_BYTES = 4096
 """HOST_SEGMENT_BYTES of hosted engine (env/constants.py): the size unless chosen otherwise."""
@@ -53,6 +57,14 @@ _FIELDS = (
 )
 _CONF_FIELDS = (("conf_on_shared_storage", _NUMBER), ("conf timestamp", _NUMBER))
 
+SIGNED_AS = "whiteboard"
+"""The purpose of a block's MAC."""
+
+_MAC = re.compile(rb"mac=([0-9a-f]{%d})" % (2 * MAC_BYTES))
+"""The last field of a machine part with a MAC."""
+
+_CHECKSUM_FIELD = 9
+
 _CHECKSUM_GROUP = 10
 _TRUE = "ty1"
 _FALSE = "fn0"
@@ -80,6 +92,7 @@ class HostBlock:
     an earlier one of the same node, never with a reader's clock.  ``health`` is a JSON object,
     None before the first check.  The ``conf`` fields are None in blocks of older agents.
     ``extra`` is lines of ``key=value`` for people.  ``checksum`` is for a block that was read.
+    No MAC is over the ``extra``, and nothing depends on it.
     """
 
     host_id: int
@@ -109,7 +122,11 @@ def check_block_bytes(value: object) -> int:
     raise InputError("block_size", value, f"{BLOCK_BYTES} or {SMALL_BLOCK_BYTES}")
 
 
-def encode_host(block: HostBlock, block_bytes: int = BLOCK_BYTES) -> bytes:
+def encode_host(
+    block: HostBlock,
+    block_bytes: int = BLOCK_BYTES,
+    authentication: Authentication = NO_AUTHENTICATION,
+) -> bytes:
     """Return the *block_bytes* bytes of *block*.
 
     Characters beyond ASCII in the health and in ``extra`` are written as escapes, and ``|``
@@ -132,10 +149,13 @@ def encode_host(block: HostBlock, block_bytes: int = BLOCK_BYTES) -> bytes:
         "1" if block.stopped else "0",
     ]
     before = separator.join([*fields, ""]).encode("ascii")
-    after = b""
+    conf = []
     if block.conf_on_shared_storage is not None and block.conf_timestamp is not None:
-        conf = ["", "1" if block.conf_on_shared_storage else "0", str(block.conf_timestamp)]
-        after = separator.join(conf).encode("ascii")
+        conf = ["1" if block.conf_on_shared_storage else "0", str(block.conf_timestamp)]
+    if authentication.signs:
+        mac = authentication.mac(SIGNED_AS, separator.join([*fields, *conf]).encode("ascii"))
+        conf.append(f"mac={mac.hex()}")
+    after = "".join(separator + one for one in conf).encode("ascii")
     machine = before + _checksum(before, after).encode("ascii") + after
     if len(machine) > MACHINE_BYTES:
         raise InputError(
@@ -181,6 +201,21 @@ def decode_host(data: bytes, host_id: int) -> HostBlock | None:
         raise FormatError(f"block of host id {host_id}: byte {error.start} is not UTF-8.") from None
     except FormatError as error:
         raise FormatError(f"block of host id {host_id}: {error}.") from None
+
+
+def is_authentic(data: bytes, authentication: Authentication) -> bool:
+    """Return whether a member wrote the block in *data*, which is whole.
+
+    The MAC is over the fields of the machine part without checksum and MAC, in their order.
+    """
+    separator = SEPARATORS[len(data)].encode("ascii")
+    *fields, last = without_padding(data[:MACHINE_BYTES]).split(separator)
+    found = _MAC.fullmatch(last)
+    if found is None or len(fields) <= _CHECKSUM_FIELD:
+        return False
+    del fields[_CHECKSUM_FIELD]
+    mac = bytes.fromhex(found[1].decode("ascii"))
+    return authentication.accepts(mac, SIGNED_AS, separator.join(fields))
 
 
 def encode_global(block: GlobalBlock, block_bytes: int = BLOCK_BYTES) -> bytes:

@@ -17,10 +17,11 @@ import json
 import mmap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Optional, Union
+from typing import Union
 
 from ...errors import FormatError
 from ...names import MAX_HOST_ID
+from ..authentication import NO_AUTHENTICATION, Authentication
 from .block import (
     BLOCK_BYTES,
     MACHINE_BYTES,
@@ -30,12 +31,47 @@ from .block import (
     HostBlock,
     decode_global,
     decode_host,
+    is_authentic,
 )
 
 Data = Union[bytes, mmap.mmap]
 
-KnownBlocks = dict[int, tuple[bytes, Optional[HostBlock]]]
-"""The bytes of blocks by host id, and the decoded block, None for a blank one."""
+
+@dataclass(frozen=True)
+class KnownBlock:
+    """The bytes of a block, the block or None for a blank one, and whether a member wrote it."""
+
+    content: bytes
+    block: HostBlock | None
+    authentic: bool
+
+
+@dataclass
+class KnownBlocks:
+    """The blocks of earlier reads by host id, as *authentication* judged them."""
+
+    authentication: Authentication = NO_AUTHENTICATION
+    blocks: dict[int, KnownBlock] = field(default_factory=dict)
+
+    def judge_by(self, authentication: Authentication) -> None:
+        """Forget all blocks if they were judged by other keys."""
+        if authentication != self.authentication:
+            self.blocks.clear()
+            self.authentication = authentication
+
+    def block(self, host_id: int, content: bytes) -> KnownBlock:
+        """Return the block of *content*; it is decoded only if it is new."""
+        known = self.blocks.get(host_id)
+        if known is None or known.content != content:
+            block = decode_host(content, host_id)
+            authentic = (
+                block is None
+                or not self.authentication.signs
+                or is_authentic(content, self.authentication)
+            )
+            known = self.blocks[host_id] = KnownBlock(content, block, authentic)
+        return known
+
 
 STARTS = {size: separator.encode("ascii") for size, separator in SEPARATORS.items()}
 """The bytes after the first digit of a block, by its size."""
@@ -46,13 +82,15 @@ class Board:
     """All blocks of one read.
 
     ``global_block`` is None when block 0 is damaged: then the maintenance is not known.
-    ``problems`` has the damaged blocks by host id, 0 for the global block.
+    ``problems`` has the damaged blocks by host id, 0 for the global block.  ``forged`` has the host
+    ids of blocks that no member wrote; if that is enforced, they count as blank.
     """
 
     max_hosts: int
     global_block: GlobalBlock | None = field(default_factory=GlobalBlock)
     hosts: dict[int, HostBlock] = field(default_factory=dict)
     problems: dict[int, str] = field(default_factory=dict)
+    forged: frozenset[int] = frozenset()
     block_bytes: int = BLOCK_BYTES
 
 
@@ -63,9 +101,10 @@ def decode_board(
 
     Blocks with the same bytes as in *known* are not decoded again; *known* is updated.
     """
-    known = {} if known is None else known
+    known = KnownBlocks() if known is None else known
     hosts: dict[int, HostBlock] = {}
     problems: dict[int, str] = {}
+    forged: set[int] = set()
     global_block: GlobalBlock | None = None
     try:
         global_block = decode_global(data[:block_bytes])
@@ -74,20 +113,18 @@ def decode_board(
     max_hosts = min(len(data) // block_bytes - 1, MAX_HOST_ID)
     for host_id in range(1, max_hosts + 1):
         start = host_id * block_bytes
-        content = data[start : start + block_bytes]
-        last = known.get(host_id)
-        if last is not None and last[0] == content:
-            block = last[1]
-        else:
-            try:
-                block = decode_host(content, host_id)
-            except FormatError as error:
-                problems[host_id] = str(error)
+        try:
+            found = known.block(host_id, data[start : start + block_bytes])
+        except FormatError as error:
+            problems[host_id] = str(error)
+            continue
+        if not found.authentic:
+            forged.add(host_id)
+            if known.authentication.enforces:
                 continue
-            known[host_id] = (content, block)
-        if block is not None:
-            hosts[host_id] = block
-    return Board(max_hosts, global_block, hosts, problems, block_bytes)
+        if found.block is not None:
+            hosts[host_id] = found.block
+    return Board(max_hosts, global_block, hosts, problems, frozenset(forged), block_bytes)
 
 
 def recognise(data: Data, where: str = "whiteboard") -> int:

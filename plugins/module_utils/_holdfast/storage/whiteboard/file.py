@@ -12,6 +12,7 @@ import mmap
 
 from ...errors import FormatError, StorageError
 from ...names import MAX_HOST_ID, whole_number
+from ..authentication import Authenticate, believe_all
 from ..block_file import SECTOR, BlockFile, Closing, HeldFile, ReadBuffer
 from ..whole_file import create
 from .block import (
@@ -43,16 +44,22 @@ class Whiteboard(Closing):
     given.
     """
 
-    def __init__(self, path: str, block_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        block_bytes: int | None = None,
+        authenticate: Authenticate = believe_all,
+    ) -> None:
         """Remember *path*; nothing is opened yet."""
         self.path = path
+        self._authenticate = authenticate
         self._stated = None if block_bytes is None else check_block_bytes(block_bytes)
         # All offsets and lengths are multiples of a block.
         self._held = HeldFile(path, SECTOR)
         self._recognised = 0
         self._recognised_in: BlockFile | None = None
         self._buffer = ReadBuffer()
-        self._known: KnownBlocks = {}
+        self._known = KnownBlocks()
 
     def create(
         self, max_hosts: int, *, replace: bool = False, block_bytes: int = BLOCK_BYTES
@@ -102,6 +109,7 @@ class Whiteboard(Closing):
         # The board may have been read just now to recognise its blocks.
         if data is None or len(data) < length:
             data = self._read_into_buffer(file, length)
+        self._known.judge_by(self._authenticate())
         return decode_board(data, block_bytes, self._known)
 
     def read_bytes(self) -> bytes:
@@ -124,7 +132,7 @@ class Whiteboard(Closing):
     def write_host(self, block: HostBlock) -> None:
         """Write *block* into the slot of its host id, in one write."""
         offset = self._offset(block.host_id, first=1)
-        self._write(offset, encode_host(block, self.block_bytes()))
+        self._write(offset, encode_host(block, self.block_bytes(), self._authenticate()))
 
     def write_global(self, block: GlobalBlock) -> None:
         """Write the global *block*."""
@@ -169,7 +177,7 @@ class Whiteboard(Closing):
         data = self._read_into_buffer(file, min(size, (MAX_HOST_ID + 1) * BLOCK_BYTES))
         self._recognised = recognise(data, self.path)
         self._recognised_in = file
-        self._known = {}
+        self._known = KnownBlocks()
         return data
 
     def _read_into_buffer(self, file: BlockFile, length: int) -> mmap.mmap:
