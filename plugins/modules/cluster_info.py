@@ -164,6 +164,13 @@ damaged_copies:
   type: list
   elements: str
   sample: []
+authentication:
+  description:
+    - The policy of the node for records and messages without a right MAC, what on the storage was not
+      written by a member, and why the cluster key cannot be read.
+  returned: success
+  type: dict
+  sample: {policy: enforce, not_authentic: [], key_problem: ""}
 manager:
   description: The node that has the manager lease, its epoch, and whether it is held now.
   returned: success

@@ -24,3 +24,12 @@ def stranger() -> Iterator[socket.socket]:
         found.bind((HOST, 0))
         found.settimeout(10.0)
         yield found
+
+
+@pytest.fixture
+def n2(port: int) -> Iterator[socket.socket]:
+    """Send datagrams from the first port of node n2, without its daemon."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
+        found.bind((HOST, port + 3))
+        found.settimeout(10.0)
+        yield found

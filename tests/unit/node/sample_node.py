@@ -14,8 +14,17 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.embedd
     EmbeddedLeases,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
+    Member,
     NodeConfiguration,
     from_document,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.datagrams import (
+    Correspondence,
+    sources_of,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.authentication import (
+    NO_AUTHENTICATION,
+    Authentication,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.lockspace import (  # noqa: E501
     LockspaceWanted,
@@ -107,6 +116,17 @@ def free_ports(number: int = 12) -> int:
         if all(_is_free(port) for port in range(first, first + number)):
             return first
     raise RuntimeError("no free ports")
+
+
+def correspondence(
+    node: str, first_port: int, authentication: Authentication = NO_AUTHENTICATION
+) -> Correspondence:
+    """Return what *node* says and whom it believes; n1 to n3 have three ports each.
+
+    Those of n1 begin at *first_port*.
+    """
+    members = [Member(f"n{i}", i, HOST, first_port + 3 * i - 3) for i in (1, 2, 3)]
+    return Correspondence(CLUSTER, node, sources_of(members), lambda: authentication)
 
 
 def datagram(kind: Any = "look", **changes: Any) -> bytes:

@@ -287,6 +287,7 @@ def build(state, *, leases=None, scores=None, maintenance=None, hold=None, disar
         "manager_epoch": state.epoch,
         "regressions": [],
         "damaged_copies": [],
+        "authentication": {"policy": "off", "not_authentic": [], "key_problem": ""},
         "config_taken_up": wanted.version,
         "manager": {"node": state.manager, "epoch": state.epoch, "active": True},
         "configuration_lease": {"node": "n1", "epoch": wanted.version, "active": False},

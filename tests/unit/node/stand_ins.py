@@ -244,3 +244,6 @@ class NetworkStandIn:
 
     def listen(self, seconds: float) -> tuple[bool, set[str]]:
         return False, set()
+
+    def refused(self) -> tuple[int, str]:
+        return 0, ""

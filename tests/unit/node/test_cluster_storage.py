@@ -221,14 +221,15 @@ def test_a_report_is_read_as_it_was_written_and_again_when_it_changed(storages):
 def slots_read(storage, monkeypatch):
     """Return the list that will have each configuration slot that *storage* reads."""
     read = []
-    whole = storage._records.read_if_newer
+    file = storage._records._file
+    whole = file.read_if_newer
 
     def counted(kind, host_id, known):
         if kind is Kind.CONFIGURATION:
             read.append(host_id)
         return whole(kind, host_id, known)
 
-    monkeypatch.setattr(storage._records, "read_if_newer", counted)
+    monkeypatch.setattr(file, "read_if_newer", counted)
     return read
 
 

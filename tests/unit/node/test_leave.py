@@ -15,12 +15,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Service,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import LeaseError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import LRM
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import host_lease
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.host_lease import (
     leave_cluster,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.network import (
-    Network,
+    own_network,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration, free_ports
 from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import StorageStandIn
@@ -88,7 +89,7 @@ def test_a_node_to_which_a_service_is_migrating_keeps_its_host_lease(node, stora
 
 
 def test_a_node_whose_lrm_runs_keeps_its_host_lease(node, storage):
-    lrm = Network(node.cluster, node.node, node.me.address, node.me.port + 1)
+    lrm = own_network(node, LRM)
     with pytest.raises(LeaseError, match="The LRM of n1 still runs"):
         leave_cluster(node)
     assert storage.withdrawn == 0

@@ -660,17 +660,17 @@ def test_an_lrm_waits_at_its_start_for_a_storage_that_is_late_and_says_so_once(t
 
 
 def test_a_node_is_answered_for_while_its_lrm_waits_at_its_start_for_the_storage(
-    tmp_path, monkeypatch, port, stranger
+    tmp_path, monkeypatch, port, n2
 ):
     answers = []
 
     def wait(node, _clock):
-        stranger.sendto(datagram("ask"), (HOST, node.me.at(LRM)[1]))
-        answers.append(stranger.recv(512))
+        n2.sendto(datagram("ask"), (HOST, node.me.at(LRM)[1]))
+        answers.append(n2.recv(512))
         return StorageStandIn()
 
     monkeypatch.setattr(lrm, "storage_with_own_record", wait)
-    daemon = LocalDaemon(configuration(tmp_path, first_port=port), workers=WorkersStandIn([]))
+    daemon = LocalDaemon(configuration(tmp_path, first_port=port - 3), workers=WorkersStandIn([]))
     daemon._network.close()
     assert b'"answer"' in answers[0]
 

@@ -43,6 +43,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
     configuration,
+    correspondence,
     create_storage,
     free_ports,
     join,
@@ -109,7 +110,7 @@ def tended(node, monkeypatch):
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_a_port_in_use_is_said_before_the_host_lease_is_taken(node, place):
     port = node.me.port + place
-    taken = Network("other", "x", "127.0.0.1", port)
+    taken = Network("127.0.0.1", port, correspondence("n1", port))
     expected = f"port: {port} is not accepted; expected a port that is free on 127.0.0.1; node n1"
     with pytest.raises(InputError, match=expected):
         Machine(node)

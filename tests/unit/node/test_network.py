@@ -14,21 +14,35 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import Member
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.network import (
     BEAT_COUNTS,
+    FLOOD,
+    HINT_PAUSE,
+    PORTION,
     Network,
 )
-from ansible_collections.holdfast.ha.tests.unit.node.sample_node import CLUSTER, HOST, datagram
+from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
+    CLUSTER,
+    HOST,
+    correspondence,
+    datagram,
+)
+
+
+def own(node, first_port, place=0):
+    """Return the socket of *node*; n1 to n3 have three ports each from the first on."""
+    number = int(node[1:])
+    return Network(HOST, first_port + 3 * number - 3 + place, correspondence(node, first_port))
 
 
 @pytest.fixture
 def network(port):
-    found = Network(CLUSTER, "n1", HOST, port)
+    found = own("n1", port)
     yield found
     found.close()
 
 
 def test_a_port_in_use_is_named_with_the_node_that_wants_it(network, port):
     with pytest.raises(InputError) as caught:
-        Network(CLUSTER, "n2", HOST, port)
+        Network(HOST, port, correspondence("n2", port))
     assert str(caught.value) == (
         f"port: {port} is not accepted; expected a port that is free on {HOST};"
         " node n2 cannot listen there."
@@ -37,12 +51,12 @@ def test_a_port_in_use_is_named_with_the_node_that_wants_it(network, port):
 
 def test_an_address_of_another_machine_is_refused(port):
     with pytest.raises(InputError, match=r"address: '192\.0\.2\.1' .* an address of this machine"):
-        Network(CLUSTER, "n1", "192.0.2.1", port)
+        Network("192.0.2.1", port, correspondence("n1", port))
 
 
 def test_a_port_that_was_given_back_can_be_taken_again(port):
     for _turn in range(2):
-        Network(CLUSTER, "n1", HOST, port).close()
+        own("n1", port).close()
 
 
 @pytest.mark.parametrize(
@@ -67,20 +81,20 @@ def test_a_port_that_was_given_back_can_be_taken_again(port):
     ],
     ids=lambda data: repr(data[:20]),
 )
-def test_a_datagram_that_is_not_ours_does_nothing(network, stranger, port, data):
-    stranger.sendto(data, (HOST, port))
+def test_a_datagram_that_is_not_ours_does_nothing(network, n2, port, data):
+    n2.sendto(data, (HOST, port))
     assert network.listen(0.02) == (False, set())
-    stranger.sendto(datagram(), (HOST, port))
+    n2.sendto(datagram(), (HOST, port))
     assert network.listen(1.0) == (True, set())
 
 
-def test_a_question_of_another_cluster_is_not_answered(network, stranger, port):
-    stranger.settimeout(0.2)
+def test_a_question_of_another_cluster_is_not_answered(network, n2, port):
+    n2.settimeout(0.2)
     for cluster, answered in (("other", False), (CLUSTER, True)):
-        stranger.sendto(datagram(cluster=cluster, kind="ask"), (HOST, port))
+        n2.sendto(datagram(cluster=cluster, kind="ask"), (HOST, port))
         network.listen(0.02)
         try:
-            answer = json.loads(stranger.recv(512))
+            answer = json.loads(n2.recv(512))
         except socket.timeout:
             answer = None
         ours = {"cluster": CLUSTER, "kind": "answer", "node": "n1"}
@@ -88,7 +102,7 @@ def test_a_question_of_another_cluster_is_not_answered(network, stranger, port):
 
 
 def test_a_node_that_is_asked_answers_with_its_name_from_each_of_its_ports(network, port):
-    others = [Network(CLUSTER, "n2", HOST, port + 3 + place) for place in range(3)]
+    others = [own("n2", port, place) for place in range(3)]
     member = Member("n2", 2, HOST, port + 3)
     try:
         for listening in ((0, 1, 2), (1,), ()):
@@ -106,7 +120,7 @@ def test_a_node_that_is_asked_answers_with_its_name_from_each_of_its_ports(netwo
 
 
 def test_an_answer_names_the_heartbeat_that_was_written_last(network, port):
-    other = Network(CLUSTER, "n2", HOST, port + 3)
+    other = own("n2", port)
     member = Member("n2", 2, HOST, port + 3)
     try:
         for beat in (41, 42):
@@ -120,12 +134,12 @@ def test_an_answer_names_the_heartbeat_that_was_written_last(network, port):
         other.close()
 
 
-def test_an_answer_names_no_heartbeat_that_was_written_long_ago(network, stranger, port):
+def test_an_answer_names_no_heartbeat_that_was_written_long_ago(network, n2, port):
     network.wrote(41)
     network._wrote = (41, time.monotonic() - BEAT_COUNTS)
-    stranger.sendto(datagram(kind="ask"), (HOST, port))
+    n2.sendto(datagram(kind="ask"), (HOST, port))
     network.listen(0.02)
-    assert "beat" not in json.loads(stranger.recv(512))
+    assert "beat" not in json.loads(n2.recv(512))
 
 
 @pytest.mark.parametrize(
@@ -142,19 +156,22 @@ def test_an_answer_names_no_heartbeat_that_was_written_long_ago(network, strange
         (None, False),
     ],
 )
-def test_a_heartbeat_that_cannot_be_one_is_passed_over(network, stranger, port, beat, known):
+def test_a_heartbeat_that_cannot_be_one_is_passed_over(network, n2, port, beat, known):
     network.ask(Member("n2", 2, HOST, port + 3))
-    stranger.sendto(datagram("answer", beat=beat), (HOST, port))
+    n2.sendto(datagram("answer", beat=beat), (HOST, port))
     assert network.listen(0.05) == (False, {"n2"})
     assert network.take_beats() == ({"n2": beat} if known else {})
 
 
-def test_heartbeats_of_nodes_that_were_not_asked_fill_no_memory(network, stranger, port):
-    network.ask(Member("n2", 2, HOST, port + 3))
-    for number in range(20):
-        stranger.sendto(datagram("answer", node=f"x{number}", beat=1), (HOST, port))
-    network.listen(0.05)
+def test_an_answer_counts_only_from_the_node_that_was_asked(network, port):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as n3:
+        n3.bind((HOST, port + 6))
+        network.ask(Member("n2", 2, HOST, port + 3))
+        n3.sendto(datagram("answer", beat=1), (HOST, port))
+        n3.sendto(datagram("answer", node="n3", beat=1), (HOST, port))
+        assert network.listen(0.05) == (False, set())
     assert network.take_beats() == {}
+    assert network.refused() == (2, HOST)
 
 
 def test_nobody_there_is_no_error(network, port):
@@ -165,7 +182,7 @@ def test_nobody_there_is_no_error(network, port):
 
 
 def test_a_hint_ends_the_wait_at_once(network, port):
-    other = Network(CLUSTER, "n2", HOST, port + 3)
+    other = own("n2", port)
     begun = time.monotonic()
     timer = threading.Timer(0.05, other.hint, [[(HOST, port)]])
     timer.start()
@@ -219,4 +236,29 @@ def test_one_look_reads_a_bounded_number_of_datagrams(network, port, monkeypatch
     network.close()
     monkeypatch.setattr(network, "_socket", Endless)
     assert network.drain() == (False, set())
-    assert len(read) == 1000
+    assert len(read) == PORTION
+
+
+def test_a_flood_of_hints_costs_few_turns_and_loses_none(network, n2, port):
+    begun = time.monotonic()
+    turns, sent = 0, 0
+    while time.monotonic() < begun + 3 * HINT_PAUSE:
+        n2.sendto(datagram(), (HOST, port))
+        sent += 1
+        turns += network.listen(0.001)[0]
+    taken = time.monotonic() - begun
+    assert sent > 2 * turns
+    assert 1 <= turns <= taken / HINT_PAUSE + 1
+    n2.sendto(datagram(), (HOST, port))
+    assert network.listen(20.0)[0], "a hint that came too soon counts later"
+
+
+def test_of_one_senders_flood_little_is_looked_at_and_the_others_are_heard(network, n2, port):
+    n3 = own("n3", port)
+    network.ask(Member("n3", 3, HOST, port + 6))
+    for _datagram in range(10 * FLOOD):
+        n2.sendto(datagram(kind="ask"), (HOST, port))
+    n3.drain()
+    n3.close()
+    assert network.listen(0.05) == (False, {"n3"})
+    assert network.refused()[0] == 9 * FLOOD

@@ -53,8 +53,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     ClusterStorage,
-    payload,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.record_slots import payload
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (  # noqa: E501
     REASON,
     UID,

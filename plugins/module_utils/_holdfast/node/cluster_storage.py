@@ -4,9 +4,8 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, TypeVar
 
@@ -29,14 +28,16 @@ from ..cluster.model.report import (
 from ..cluster.model.state import ClusterState, Intent
 from ..cluster.model.state_codec import known, state_document, state_from_document
 from ..cluster.model.versions import LeaseVersion
-from ..errors import MALFORMED, FormatError, LeaseError
+from ..errors import FormatError, LeaseError
 from ..lease.embedded import EmbeddedLeases
 from ..lease.interface import LeaseHolder, Leases
 from ..storage.lockspace.host_timing import LeaseTiming
-from ..storage.records import Kind, Record, RecordFile
+from ..storage.records import Kind
+from ..storage.whiteboard.board import Board
 from ..storage.whiteboard.file import Whiteboard
 from .cluster_key import ClusterKey
 from .configuration import SANLOCK, NodeConfiguration
+from .record_slots import WRITTEN_AGAIN_BY, RecordSlots
 from .run_notes import note_generation, read_generation
 
 MANAGER_LEASE = "manager"
@@ -45,12 +46,6 @@ CONFIGURATION_LEASE = "configuration"
 GENERATION_SHIFT = 40
 """The bits of a slot's epoch below the generation: no lease has so many versions."""
 
-WRITTEN_AGAIN_BY: Mapping[Kind, str] = {
-    Kind.LRM: "its LRM writes it again within seconds",
-    Kind.CRM: "its CRM writes it again within seconds if it is the manager",
-    Kind.CONFIGURATION: "'holdfast records repair --keep running' writes it again",
-}
-"""How a record with a damaged copy is written again."""
 NO_FREEING = Freeing()
 
 T = TypeVar("T")
@@ -87,11 +82,9 @@ class ClusterStorage:
         self.key = ClusterKey(configuration)
         authenticate = self.key.authentication
         self.board = Whiteboard(str(configuration.metadata_path), authenticate=authenticate)
-        self._records = RecordFile(str(configuration.state_path), authenticate=authenticate)
+        own, path = configuration.me.host_id, str(configuration.state_path)
+        self._records = RecordSlots(path, own, authenticate)
         self.leases = make_leases(configuration, clock)
-        self._known: dict[tuple[Kind, int], Record] = {}
-        self._parsed: dict[tuple[Kind, int, Any], tuple[Record, Any]] = {}
-        self._after: dict[Kind, int] = {}
         self._generation = 0
         self._own_freeing: Freeing | None = None
         self._further: set[int] = set()
@@ -130,33 +123,35 @@ class ClusterStorage:
         """Return what each node is about to free; an unreadable record names nothing."""
         records: dict[str, Freeing] = {}
         for name, member in self._configuration.members.items():
-            record = self._read_if_readable(Kind.CRM, member.host_id, _parse_freeing)
+            record = self._records.read_if_readable(Kind.CRM, member.host_id, _parse_freeing)
             if record is not None and record.leases:
                 records[name] = record
         return records
 
-    def own_freeing(self) -> Freeing:
-        """Return which host leases this node is about to free, by its record."""
+    def own_freeing(self) -> Freeing | None:
+        """Return which host leases this node is about to free, by its record.
+
+        None if it has to be written again, as it is not signed with the key that signs now.
+        """
         if self._own_freeing is None:
             own = self._configuration.me.host_id
             try:
-                self._own_freeing = self._read(Kind.CRM, own, _parse_freeing) or Freeing()
+                self._own_freeing = self._records.read(Kind.CRM, own, _parse_freeing) or Freeing()
             except FormatError:
                 # A damaged record names nothing; the next one that is written replaces it.
                 return Freeing()
-        return self._own_freeing
+        return self._own_freeing if self._records.own_is_signed(Kind.CRM) else None
 
     def read_report(self, host_id: int, number: int = 0) -> Report | None:
         """Return a node's LRM record, or None if it never wrote one.
 
         If the record that was read last has *number*, the storage is not asked.
         """
-        return self._read(Kind.LRM, host_id, report_from_document, number)
+        return self._records.read(Kind.LRM, host_id, report_from_document, number)
 
     def report_number(self, host_id: int) -> int:
         """Return the number of a node's LRM record as last read or written here, 0 if of none."""
-        known = self._known.get((Kind.LRM, host_id))
-        return known.sequence if known is not None else 0
+        return self._records.number(Kind.LRM, host_id)
 
     def own_report_number(self) -> int:
         """Return the number of this node's LRM record, 0 before it was read or written here."""
@@ -164,20 +159,20 @@ class ClusterStorage:
 
     def next_report_number(self) -> int:
         """Return the number that this node's next LRM record will have at least."""
-        return max(self._after.get(Kind.LRM, 0), self.own_report_number()) + 1
+        return self._records.next_number(Kind.LRM)
 
     def continue_after(self, number: int) -> None:
         """Number this node's next LRM record higher than *number*, an earlier one."""
-        self._after[Kind.LRM] = max(self._after.get(Kind.LRM, 0), number)
+        self._records.continue_after(Kind.LRM, number)
 
     def read_sight(self, host_id: int) -> Sight | None:
         """Return the part of a node's LRM record for the status, or None if it never wrote one."""
-        return self._read(Kind.LRM, host_id, sight_from_document)
+        return self._records.read(Kind.LRM, host_id, sight_from_document)
 
     def write_report(self, report: Report) -> None:
         """Write this node's LRM record."""
         epoch = slot_epoch(report.generation, report.epoch)
-        self._write(Kind.LRM, epoch, report_document(report))
+        self._records.write(Kind.LRM, epoch, report_document(report))
 
     def read_manager(self) -> ClusterState | None:
         """Return the manager's record: that of the highest epoch.
@@ -194,7 +189,7 @@ class ClusterStorage:
         holder = self.leases.holder(MANAGER_LEASE)
         if holder.host_id:
             self._further.add(holder.host_id)
-            state = self._read_if_readable(Kind.CRM, holder.host_id, state_from_document)
+            state = self._records.read_if_readable(Kind.CRM, holder.host_id, state_from_document)
             if state is not None and self._is_of(state.generation, state.epoch, holder):
                 return state
         newest, unreadable = self._newest_state()
@@ -218,7 +213,9 @@ class ClusterStorage:
 
     def _newest_state(self) -> tuple[ClusterState | None, list[FormatError]]:
         """Return the newest record of a manager, and the errors of damaged slots."""
-        states, unreadable = self._read_slots(Kind.CRM, state_from_document)
+        states, unreadable = self._records.read_each(
+            Kind.CRM, self._host_ids(), state_from_document
+        )
         written = [state for state in states.values() if _age(state) > (0, 0)]
         newest = max(written, key=_age, default=None)
         if newest is not None:
@@ -233,30 +230,19 @@ class ClusterStorage:
 
     def write_freeing(self, freeing: Freeing) -> None:
         """Record what this node is about to free, and leave the rest of its slot as it is."""
-        epoch, document = self._own_crm_document()
+        epoch, document = self._records.own_document(Kind.CRM)
         self._write_crm(epoch, document, freeing)
 
     def own_record_stands(self, kind: Kind) -> bool:
-        """Return whether the record of *kind* that this process wrote last is on storage as it was.
-
-        Both copies must be whole.  The slot is read as a whole: a reader that knows a record
-        trusts its header.
-        """
-        key = (kind, self._configuration.me.host_id)
-        written = self._known.get(key)
-        if written is None:
-            return True
-        try:
-            return self._records.read(*key) == written and key not in self._records.damage
-        except FormatError:
-            return False
+        """Return whether the record of *kind* that this process wrote last needs no new write."""
+        return self._records.own_stands(kind)
 
     def newest_intent(self) -> Intent | None:
         """Return the last intent of a candidate: of the highest epoch, then the latest.
 
         An unreadable slot has none: a decision without it fences again.
         """
-        intents, _unreadable = self._read_slots(Kind.CRM, _parse_intent)
+        intents, _unreadable = self._records.read_each(Kind.CRM, self._host_ids(), _parse_intent)
         return max(
             intents.values(), key=lambda intent: (intent.epoch, intent.recorded), default=None
         )
@@ -267,7 +253,7 @@ class ClusterStorage:
         The state is kept under its own, older epoch: it may be the newest there is.
         *freeing* names the host lease that the fence is to prove dead.
         """
-        epoch, document = self._own_crm_document()
+        epoch, document = self._records.own_document(Kind.CRM)
         document["intent"] = asdict(intent)
         self._write_crm(epoch, document, freeing)
 
@@ -283,7 +269,7 @@ class ClusterStorage:
         holder = self.leases.holder(CONFIGURATION_LEASE)
         if holder.version and holder.host_id:
             self._further.add(holder.host_id)
-            wanted = self._read_if_readable(
+            wanted = self._records.read_if_readable(
                 Kind.CONFIGURATION, holder.host_id, wanted_from_document
             )
             if wanted is not None and self._is_of(wanted.generation, wanted.version, holder):
@@ -323,7 +309,9 @@ class ClusterStorage:
 
     def _newest_wanted(self) -> tuple[Wanted, int, dict[int, FormatError]]:
         """Return the newest configuration, its slot, and the errors of the damaged slots."""
-        configurations, unreadable = self._read_slots(Kind.CONFIGURATION, wanted_from_document)
+        configurations, unreadable = self._records.read_each(
+            Kind.CONFIGURATION, self._host_ids(), wanted_from_document
+        )
         newest, slot = Wanted(), 0
         for host_id, wanted in configurations.items():
             if wanted.newer_than(newest):
@@ -333,13 +321,13 @@ class ClusterStorage:
 
     def read_wanted_from(self, host_id: int) -> Wanted | None:
         """Return the desired configuration in one node's slot."""
-        return self._read(Kind.CONFIGURATION, host_id, wanted_from_document)
+        return self._records.read(Kind.CONFIGURATION, host_id, wanted_from_document)
 
     def write_wanted(self, wanted: Wanted) -> None:
         """Write a desired configuration into this node's slot."""
         self._generation = max(self._generation, wanted.generation)
         epoch = slot_epoch(wanted.generation, wanted.version)
-        self._write(Kind.CONFIGURATION, epoch, wanted_document(wanted))
+        self._records.write(Kind.CONFIGURATION, epoch, wanted_document(wanted))
 
     def lease_versions(self) -> tuple[LeaseVersion, int]:
         """Return version and holder of the manager lease, and the configuration lease's version."""
@@ -353,7 +341,7 @@ class ClusterStorage:
 
         Raises ``StorageError`` when the file of records cannot be read.
         """
-        self._records.geometry()
+        self._records.room(Kind.LRM)
         parsers: tuple[tuple[Kind, Callable[[Any], object]], ...] = (
             (Kind.LRM, report_from_document),
             (Kind.CRM, state_from_document),
@@ -364,7 +352,7 @@ class ClusterStorage:
         for host_id in self._host_ids():
             for kind, parse in parsers:
                 try:
-                    self._read(kind, host_id, parse)
+                    self._records.read(kind, host_id, parse)
                 except FormatError as error:
                     found.append(str(error))
         # A record that is damaged as such cannot be understood in any way.
@@ -375,36 +363,46 @@ class ClusterStorage:
 
         In use are each node's report, and what the holders of the leases wrote.
         """
-        names = {host_id: name for name, host_id in self._configuration.host_ids().items()}
         holders = {
             Kind.CRM: self.leases.holder(MANAGER_LEASE).host_id,
             Kind.CONFIGURATION: self.leases.holder(CONFIGURATION_LEASE).host_id,
         }
         return [
-            f"The {kind.name} record of {names.get(host_id, f'host id {host_id}')} is damaged"
-            f" ({reasons}); {WRITTEN_AGAIN_BY[kind]}"
+            f"The {kind.name} record of {self._name(host_id)} is damaged ({reasons});"
+            f" {WRITTEN_AGAIN_BY[kind]}"
             for (kind, host_id), reasons in sorted(self._records.damage.items())
             if holders.get(kind, host_id) == host_id
         ]
 
-    def configuration_is_damaged(self) -> bool:
-        """Return whether this node's configuration record, or the one in use, has a damaged copy.
+    def not_authentic(self, board: Board) -> list[str]:
+        """Return a sentence for each record read here, and each block of *board*, of no member."""
+        authentication = self.key.authentication()
+        counts = "counts as blank" if authentication.enforces else "is believed all the same"
+        blocks = [
+            f"The block of {self._name(host_id)} on the whiteboard is not authentic and {counts}"
+            for host_id in sorted(board.forged)
+        ]
+        records = [
+            f"The {kind.name} record of {self._name(host_id)} is not authentic and {counts}"
+            f" ({reasons}); {WRITTEN_AGAIN_BY[kind]}"
+            for (kind, host_id), reasons in sorted(self._records.forged.items())
+        ]
+        return [*blocks, *records]
 
-        A change of the configuration here writes the first again and takes the other out of use.
+    def is_configuration_current(self) -> bool:
+        """Return whether no copy of a configuration record has to be written again.
+
+        That is one in this node's slot, or the one in use, that is damaged, not authentic, or not
+        signed with the key that signs now.  A change of the configuration here writes the first
+        again and takes the other out of use.
         """
         holder = self.leases.holder(CONFIGURATION_LEASE).host_id
-        for host_id in sorted({self._configuration.me.host_id, holder} - {0}):
-            try:
-                self._records.read(Kind.CONFIGURATION, host_id)
-            except FormatError:
-                return True
-            if (Kind.CONFIGURATION, host_id) in self._records.damage:
-                return True
-        return False
+        slots = {self._configuration.me.host_id, holder} - {0}
+        return all(self._records.is_current(Kind.CONFIGURATION, one) for one in slots)
 
     def room(self, kind: Kind) -> int:
         """Return how many bytes the payload of a record of *kind* may have."""
-        return self._records.geometry().max_payload(kind)
+        return self._records.room(kind)
 
     def close(self) -> None:
         """Close all files and drop all leases and locks."""
@@ -431,60 +429,18 @@ class ClusterStorage:
         if self._searched.get(kind) == version:
             return
         self._searched[kind] = version
-        for host_id in range(1, self._records.geometry().max_hosts + 1):
+        for host_id in range(1, self._records.max_hosts + 1):
             try:
-                if self._records.read(kind, host_id) is not None:
+                if self._records.is_written(kind, host_id):
                     self._further.add(host_id)
             except FormatError:
                 # Its writer is unknown; a slot that counts is read again, and refused.
                 continue
 
-    def _read_slots(
-        self, kind: Kind, parse: Callable[[Any], T | None]
-    ) -> tuple[dict[int, T], dict[int, FormatError]]:
-        """Return what is in each slot that counts, by host id, and the errors of damaged slots."""
-        contents: dict[int, T] = {}
-        unreadable: dict[int, FormatError] = {}
-        for host_id in self._host_ids():
-            try:
-                content = self._read(kind, host_id, parse)
-            except FormatError as error:
-                unreadable[host_id] = error
-            else:
-                if content is not None:
-                    contents[host_id] = content
-        return contents, unreadable
-
-    def _read_if_readable(self, kind: Kind, host_id: int, parse: Callable[[Any], T]) -> T | None:
-        try:
-            return self._read(kind, host_id, parse)
-        except FormatError:
-            return None
-
-    def _read(
-        self, kind: Kind, host_id: int, parse: Callable[[Any], T], number: int = 0
-    ) -> T | None:
-        """Return a record's content; it is parsed only if it changed since the last read."""
-        record = self._known.get((kind, host_id))
-        if record is None or record.sequence != number:
-            record = self._records.read_if_newer(kind, host_id, record)
-        if record is None:
-            return None
-        self._known[(kind, host_id)] = record
-        key = (kind, host_id, parse)
-        parsed = self._parsed.get(key)
-        if parsed is not None and parsed[0] is record:
-            same: T = parsed[1]
-            return same
-        try:
-            content = parse(json.loads(record.payload))
-        except MALFORMED as error:
-            raise FormatError(
-                f"The {kind.name} record of host id {host_id} in"
-                f" {self._configuration.state_path} is whole but cannot be understood: {error!r}."
-            ) from error
-        self._parsed[key] = (record, content)
-        return content
+    def _name(self, host_id: int) -> str:
+        """Return the name of a member, or its host id for who is none."""
+        names = {number: name for name, number in self._configuration.host_ids().items()}
+        return names.get(host_id, f"host id {host_id}")
 
     def _has_host_lease_ended(self, node: str, generation: int) -> bool:
         """Return whether *node* no longer has its host lease of *generation*.
@@ -499,30 +455,14 @@ class ClusterStorage:
         resets = self._configuration.watchdog_timeout > 0
         return resets and view.unchanged_for >= timing.dead_seconds
 
-    def _own_crm_document(self) -> tuple[int, dict[str, Any]]:
-        """Return the epoch and the content of this node's CRM slot."""
-        record = self._records.read(Kind.CRM, self._configuration.me.host_id)
-        if record is None:
-            return 0, {}
-        document: dict[str, Any] = json.loads(record.payload)
-        return record.epoch, document
-
     def _write_crm(self, epoch: int, document: dict[str, Any], freeing: Freeing) -> None:
         """Write this node's CRM slot; after an error the recorded *freeing* is unknown."""
         document.pop("freeing", None)
         if freeing.leases:
             document["freeing"] = freeing_document(freeing)
         self._own_freeing = None
-        self._write(Kind.CRM, epoch, document)
+        self._records.write(Kind.CRM, epoch, document)
         self._own_freeing = freeing
-
-    def _write(self, kind: Kind, epoch: int, document: dict[str, Any]) -> None:
-        own = self._configuration.me.host_id
-        known = self._known.get((kind, own))
-        after = max(self._after.get(kind, 0), known.sequence if known is not None else 0)
-        written = self._records.write(kind, own, epoch, payload(document), after)
-        self._known[(kind, own)] = written
-        self._after[kind] = written.sequence
 
 
 def slot_epoch(generation: int, epoch: int) -> int:
@@ -536,11 +476,6 @@ def slot_epoch(generation: int, epoch: int) -> int:
 def _age(state: ClusterState) -> tuple[int, int]:
     """Return the sort key of managers' records: the highest is the newest."""
     return state.generation, state.epoch
-
-
-def payload(document: Mapping[str, Any]) -> bytes:
-    """Return a document as the payload of its record."""
-    return json.dumps(document, separators=(",", ":")).encode()
 
 
 def _parse_intent(document: dict[str, Any]) -> Intent | None:

@@ -164,8 +164,11 @@ class ReadIntent(Effect[Optional[Intent]]):
     """Read the newest fence announced by a candidate."""
 
 
-class ReadOwnFreeing(Effect[Freeing]):
-    """Return which host leases this node's slot records as about to be freed."""
+class ReadOwnFreeing(Effect[Optional[Freeing]]):
+    """Return which host leases this node's slot records as about to be freed.
+
+    None if the record has to be written again.
+    """
 
 
 class OwnRecordStands(Effect[bool]):

@@ -90,7 +90,7 @@ class ClusterDaemon(Daemon):
             self.round()
             self._notifier.alive()
             self._telemetry.timed(ROUND_TOOK, self._clock() - begun)
-            self._telemetry.keep()
+            self._keep_telemetry()
             self._listen(ROUND - (self._clock() - begun))
         self._play(cycle.end(self._crm))
         log(f"CRM of {self._configuration.node} ends")

@@ -120,7 +120,7 @@ class LocalDaemon(Daemon):
         log(f"LRM of {self._configuration.node} runs")
         while not self._lrm.ends:
             self.round()
-            self._telemetry.keep()
+            self._keep_telemetry()
             self._network.listen(ROUND)
         left = ", ".join(self._lrm.report.running()) or "nothing"
         log(f"LRM of {self._configuration.node} ends; left running: {left}")

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Questions and hints between nodes, over UDP.
+"""The sockets over which nodes ask each other whether they are there, and hint at news (UDP).
 
-There are two messages: "are you there?", which every process of a node answers, and "look at the
-storage now", which saves the receiver its wait for the next turn.  Neither carries a decision, so
-a lost, late, forged or repeated datagram only costs time.  An LRM's answer names the heartbeat
-that it wrote last, which shows a node on another storage (``cluster/crm/lease_proof.py``).
+What they say and whom they believe is in ``datagrams.py``.  A lost, late, forged or repeated
+datagram only costs time, and little of it: hints count a few times a second, and a flood is read in
+portions.
 
 A daemon's thread answers, as the shared storage may hang: for seconds when a path fails over, for
 good when it is gone.  Without an answer the node would be fenced after ``suspect_after``, though
@@ -16,7 +15,7 @@ systemd that this one lives, for as long as ``patience`` says.
 from __future__ import annotations
 
 import errno
-import json
+import math
 import select
 import socket
 import threading
@@ -25,36 +24,61 @@ from collections.abc import Callable, Iterable
 
 from ...errors import InputError
 from ...storage.lockspace.host_timing import LeaseTiming
+from ..cluster_key import ClusterKey
 from ..configuration import CRM, Member, NodeConfiguration
+from .datagrams import MAX_DATAGRAM, Address, Correspondence, Kind, Message, sources_of
 from .supervision import Notifier
-
-ASK = "ask"
-ANSWER = "answer"
-LOOK = "look"
-_MAX_DATAGRAM = 512
 
 BEAT_COUNTS = 2.0
 """Seconds for which an answer names a heartbeat after its write has returned."""
 
-_MAX_BEAT = 2**63 - 1
+HINT_PAUSE = 0.2
+"""Seconds between two hints that count: more only cost reads of the storage."""
+
+PORTION = 512
+"""Datagrams that are read at once at most."""
+
+FLOOD = 16
+"""Datagrams at once that are more than nodes have to say: no more of one sender are looked at."""
+
+FLOOD_PAUSE = 0.02
+"""Seconds between two reads of a flood, as each wake costs more than what is read."""
 
 
 def own_network(configuration: NodeConfiguration, place: int) -> Network:
     """Return a socket on the port of this node's ``MACHINE``, ``LRM`` or ``CRM``."""
-    return Network(configuration.cluster, configuration.node, *configuration.me.at(place))
+    return Network(*configuration.me.at(place), correspondence_of(configuration))
+
+
+def correspondence_of(configuration: NodeConfiguration) -> Correspondence:
+    """Return what a process of a node says to all members, and whom it believes."""
+    return Correspondence(
+        configuration.cluster,
+        configuration.node,
+        sources_of(configuration.members.values()),
+        ClusterKey(configuration).authentication,
+    )
 
 
 class Network:
     """A process's socket; ``listen`` waits on it, and on nothing else."""
 
-    def __init__(self, cluster: str, node: str, address: str, port: int) -> None:
+    def __init__(
+        self,
+        address: str,
+        port: int,
+        correspondence: Correspondence,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Bind to *address* and *port*; raises ``InputError`` if the port is in use."""
-        self._cluster = cluster
-        self._node = node
+        self._correspondence = correspondence
+        self._clock = clock
         self._wrote: tuple[int, float] | None = None
-        self._asked: frozenset[str] = frozenset()
         self._beats: dict[str, int] = {}
-        self._beats_lock = threading.Lock()
+        self._hint_waits = False
+        self._hint_counts_at = -math.inf
+        # A daemon asks while its thread answers.
+        self._lock = threading.Lock()
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         self._socket = socket.socket(family, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
@@ -62,6 +86,7 @@ class Network:
             self._socket.bind((address, port))
         except OSError as error:
             self._socket.close()
+            node = correspondence.node
             if error.errno == errno.EADDRINUSE:
                 expected = f"a port that is free on {address}; node {node} cannot listen there"
                 raise InputError("port", port, expected) from error
@@ -74,28 +99,33 @@ class Network:
 
     def ask(self, member: Member) -> None:
         """Ask a node whether it is there."""
-        if member.name not in self._asked:
-            self._asked |= {member.name}
+        with self._lock:
+            question = self._correspondence.question(member.name, self._clock())
         for port in member.ports():
-            self._send(ASK, (member.address, port))
+            self._send(question, (member.address, port))
 
     def wrote(self, beat: int) -> None:
         """Name in answers, for a while, the heartbeat *beat* that this node wrote just now."""
-        self._wrote = (beat, time.monotonic())
+        self._wrote = (beat, self._clock())
 
     def take_beats(self) -> dict[str, int]:
-        """Return the heartbeats that answers named since the last call, by node.
-
-        Only nodes that were asked count, so that strangers fill no memory.
-        """
-        with self._beats_lock:
+        """Return the heartbeats that answers named since the last call, by node."""
+        with self._lock:
             beats, self._beats = self._beats, {}
         return beats
 
     def hint(self, targets: Iterable[tuple[str, int]]) -> None:
         """Hint at something new on the storage."""
+        with self._lock:
+            hint = self._correspondence.message(Kind.LOOK)
         for target in targets:
-            self._send(LOOK, target)
+            self._send(hint, target)
+
+    def refused(self) -> tuple[int, str]:
+        """Return how many datagrams were not believed so far, and where the last came from."""
+        with self._lock:
+            sender = self._correspondence.last_refused
+            return self._correspondence.refused, sender[0] if sender is not None else ""
 
     def listen(self, seconds: float) -> tuple[bool, set[str]]:
         """Wait up to *seconds* for a hint, and answer questions meanwhile.
@@ -106,8 +136,9 @@ class Network:
         deadline = time.monotonic() + seconds
         left = seconds
         while not hinted:
-            ready, _writable, _failed = select.select([self], [], [], max(left, 0.0))
-            if ready:
+            wait = max(min(left, self._news_is_due_in()), 0.0)
+            ready, _writable, _failed = select.select([self], [], [], wait)
+            if ready or self._news_is_due_in() <= 0.0:
                 hinted, new_answers = self.drain()
                 answered |= new_answers
             left = deadline - time.monotonic()
@@ -116,64 +147,79 @@ class Network:
         return hinted, answered
 
     def drain(self) -> tuple[bool, set[str]]:
-        """Read all that has come, without waiting, and answer questions.
+        """Read a portion of what has come, without waiting, and answer questions.
 
         Returns what ``listen`` does.
         """
-        hinted, answered = False, set[str]()
-        for _datagram in range(1000):
+        answered, heard = set[str](), dict[Address, int]()
+        hinted, now = False, self._clock()
+        for number in range(PORTION):
             try:
-                data, sender = self._socket.recvfrom(_MAX_DATAGRAM)
+                data, sender = self._socket.recvfrom(MAX_DATAGRAM)
             except BlockingIOError:
+                if number >= FLOOD:
+                    time.sleep(FLOOD_PAUSE)
                 break
             except OSError:
                 continue
-            kind, node, beat = self._read(data)
-            if kind == ASK:
-                self._send(ANSWER, (sender[0], sender[1]))
-            elif kind == ANSWER:
-                answered.add(node)
-                if beat is not None and node in self._asked:
-                    with self._beats_lock:
-                        self._beats[node] = beat
-            elif kind == LOOK:
+            source = (sender[0], sender[1])
+            heard[source] = heard.get(source, 0) + 1
+            with self._lock:
+                if heard[source] > FLOOD:
+                    self._correspondence.refuse(source)
+                    continue
+                message = self._correspondence.believed(data, source, now)
+            if message is None:
+                continue
+            if message.kind is Kind.ASK:
+                self._answer(message, source)
+            elif message.kind is Kind.LOOK:
                 hinted = True
-        return hinted, answered
+            else:
+                answered.add(message.node)
+                if message.beat is not None:
+                    with self._lock:
+                        self._beats[message.node] = message.beat
+        return self._takes_hint(hinted, now), answered
 
     def close(self) -> None:
         """Give the port back."""
         self._socket.close()
 
-    def _send(self, kind: str, target: tuple[str, int]) -> None:
-        message: dict[str, str | int] = {
-            "cluster": self._cluster,
-            "kind": kind,
-            "node": self._node,
-        }
-        wrote = self._wrote
-        if kind == ANSWER and wrote is not None and time.monotonic() - wrote[1] <= BEAT_COUNTS:
-            message["beat"] = wrote[0]
+    def _takes_hint(self, hinted: bool, now: float) -> bool:
+        """Return whether the daemon is to be told of a hint at *now*, one that waited or a new one.
+
+        One that comes too soon after the last waits until it counts.
+        """
+        self._hint_waits = self._hint_waits or hinted
+        if not self._hint_waits or now < self._hint_counts_at:
+            return False
+        self._hint_waits = False
+        self._hint_counts_at = now + HINT_PAUSE
+        return True
+
+    def _hint_is_due_in(self) -> float:
+        """Return the seconds until a hint that waits counts, infinity if none waits."""
+        return max(self._hint_counts_at - self._clock(), 0.0) if self._hint_waits else math.inf
+
+    def _news_is_due_in(self) -> float:
+        """Return the seconds until there is news without a further datagram."""
+        return self._hint_is_due_in()
+
+    def _answer(self, question: Message, sender: Address) -> None:
+        wrote, beat = self._wrote, None
+        if wrote is not None and self._clock() - wrote[1] <= BEAT_COUNTS:
+            beat = wrote[0]
+        with self._lock:
+            answer = self._correspondence.message(Kind.ANSWER, question.nonce, beat)
+        self._send(answer, sender)
+
+    def _send(self, data: bytes, target: Address) -> None:
         try:
-            self._socket.sendto(json.dumps(message).encode(), target)
+            self._socket.sendto(data, target)
         except OSError:
             # An unreachable node shows by its silence, which is what is judged.
             return
-
-    def _read(self, data: bytes) -> tuple[str, str, int | None]:
-        try:
-            message = json.loads(data)
-            if message["cluster"] == self._cluster:
-                return str(message["kind"]), str(message["node"]), _beat(message.get("beat"))
-        except (ValueError, KeyError, TypeError):
-            pass
-        return "", "", None
-
-
-def _beat(value: object) -> int | None:
-    """Return the heartbeat that a datagram names, None if it names none."""
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_BEAT:
-        return value
-    return None
 
 
 TURN = 2.0
@@ -195,9 +241,8 @@ def answering_network(
     """Return the answering socket of this node's ``LRM`` or ``CRM``, which uses *notifier*."""
     seconds = patience(configuration, place) - SILENCE
     return AnsweringNetwork(
-        configuration.cluster,
-        configuration.node,
         *configuration.me.at(place),
+        correspondence_of(configuration),
         meanwhile=lambda: notifier.waits(seconds),
     )
 
@@ -221,19 +266,18 @@ class AnsweringNetwork(Network):
 
     def __init__(
         self,
-        cluster: str,
-        node: str,
         address: str,
         port: int,
+        correspondence: Correspondence,
         meanwhile: Callable[[], None] = lambda: None,
     ) -> None:
         """Bind to *address* and *port*, and answer from now on; raises ``InputError``.
 
         *meanwhile* is called by the thread every two seconds or so.
         """
-        super().__init__(cluster, node, address, port)
+        super().__init__(address, port, correspondence)
         self._meanwhile = meanwhile
-        self._lock = threading.Lock()
+        self._news_lock = threading.Lock()
         self._hinted = False
         self._answered = set[str]()
         # The daemon waits on its end; closing that ends the thread.
@@ -249,7 +293,7 @@ class AnsweringNetwork(Network):
 
     def drain(self) -> tuple[bool, set[str]]:
         """Return whether a hint came since the last call, and the nodes that answered."""
-        with self._lock:
+        with self._news_lock:
             _empty(self._news)
             found = self._hinted, self._answered
             self._hinted, self._answered = False, set()
@@ -266,7 +310,8 @@ class AnsweringNetwork(Network):
         """Answer questions, and keep the rest, until the daemon's end is closed."""
         due = 0.0
         while True:
-            ready, _writable, _failed = select.select([self._socket, self._told], [], [], TURN)
+            seconds = min(TURN, self._hint_is_due_in())
+            ready, _writable, _failed = select.select([self._socket, self._told], [], [], seconds)
             if self._told in ready:
                 return
             if time.monotonic() >= due:
@@ -276,8 +321,12 @@ class AnsweringNetwork(Network):
             if hinted or answered:
                 self._keep(hinted, answered)
 
+    def _news_is_due_in(self) -> float:
+        """Return infinity: the thread tells when a hint that waits counts."""
+        return math.inf
+
     def _keep(self, hinted: bool, answered: set[str]) -> None:
-        with self._lock:
+        with self._news_lock:
             self._hinted = self._hinted or hinted
             self._answered |= answered
             try:

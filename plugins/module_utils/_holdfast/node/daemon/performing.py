@@ -18,7 +18,7 @@ from ..log import Repeating, log, name_daemon
 from .network import Network, answering_network
 from .own_membership import OwnMembership
 from .supervision import Notifier
-from .telemetry import Telemetry, telemetry_path
+from .telemetry import DATAGRAMS_REFUSED, Telemetry, telemetry_path
 
 T = TypeVar("T")
 
@@ -68,6 +68,7 @@ class Daemon:
     ) -> None:
         """Listen on the port of *place*, if no *network* is given."""
         name_daemon(name, configuration.node)
+        self._name = name
         self._configuration = configuration
         self._clocks = clocks
         self._notifier = notifier
@@ -75,9 +76,21 @@ class Daemon:
         self._port = configuration.me.at(place)
         self._membership = OwnMembership(configuration)
         self._telemetry = Telemetry(telemetry_path(configuration.run_directory, name), self._clock)
+        self._refused = 0
+        self._refusals = Repeating(self._clock)
 
     def _clock(self) -> float:
         return self._clocks().mono
+
+    def _keep_telemetry(self) -> None:
+        """Write this daemon's measurements, if that is due."""
+        refused, sender = self._network.refused()
+        self._telemetry.set(DATAGRAMS_REFUSED, refused, daemon=self._name)
+        if refused != self._refused:
+            self._refused = refused
+            text = f"datagrams arrive that no member sent, such as from {sender}"
+            self._refusals.log(text)
+        self._telemetry.keep()
 
     def _wake(self) -> None:
         """End the wait between two turns; called from other threads."""

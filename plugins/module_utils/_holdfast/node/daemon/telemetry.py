@@ -34,6 +34,7 @@ WORKERS_BUSY = "workers_busy"
 JOB = "job"
 FENCE = "fence"
 FENCES_UNDER_WAY = "fences_under_way"
+DATAGRAMS_REFUSED = "datagrams_refused"
 
 Labels = tuple[tuple[str, str], ...]
 

@@ -39,8 +39,9 @@ from ...cluster.model.state_codec import state_document
 from ...cluster.model.states import ServiceState
 from ...cluster.model.versions import WAY_OUT
 from ...errors import HoldfastError, LeaseError, StorageError
-from ...node.cluster_storage import CONFIGURATION_LEASE, ClusterStorage, payload
+from ...node.cluster_storage import CONFIGURATION_LEASE, ClusterStorage
 from ...node.configuration import NodeConfiguration
+from ...node.record_slots import payload
 from ...storage.records import Kind
 
 WAIT = 10.0

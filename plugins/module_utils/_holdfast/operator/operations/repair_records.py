@@ -46,7 +46,7 @@ def repair_records(
     with closing(ClusterStorage(configuration)) as storage:
         repair = _plan(configuration, storage, keep, by)
         if not repair.regressions:
-            damaged = storage.configuration_is_damaged()
+            damaged = not storage.is_configuration_current()
             if damaged and not check:
                 change_wanted(configuration, lambda wanted: wanted, check=False, again=True)
             return replace(repair, written_again=damaged)

@@ -150,6 +150,9 @@ FENCE_ATTEMPTS = _metric(
     "fence_attempts_total", "Fences that this node sent and that ended, by result.", Kind.COUNTER
 )
 FENCES_UNDER_WAY = _metric("fences_under_way", "Fences that this node sent and that did not end.")
+DATAGRAMS_REFUSED = _metric(
+    "datagrams_refused_total", "Datagrams that a daemon did not believe.", Kind.COUNTER
+)
 REHEARSAL = _metric(
     "fence_rehearsal_timestamp_seconds", "When a node's fencing was last rehearsed."
 )
@@ -159,6 +162,9 @@ REHEARSAL_WORKS = _metric(
 
 # Of the cluster; the manager's node writes them, or each node while there is no manager.
 PROBLEMS = _metric("problems", "How many things of the cluster are not as they should be.")
+NOT_AUTHENTIC = _metric(
+    "not_authentic", "How many blocks and records on the storage were not written by a member."
+)
 UNDER_WAY = _metric("changes_under_way", "How many changes are under way that need nobody's help.")
 HELD = _metric("global_maintenance", "Whether the cluster is held by global maintenance.")
 HELD_UNTIL = _metric(

@@ -56,6 +56,7 @@ _VALUES = {
     telemetry.ROUNDS_THROWN_AWAY: exposition.THROWN_AWAY,
     telemetry.WORKERS_BUSY: exposition.WORKERS_BUSY,
     telemetry.FENCES_UNDER_WAY: exposition.FENCES_UNDER_WAY,
+    telemetry.DATAGRAMS_REFUSED: exposition.DATAGRAMS_REFUSED,
 }
 FENCE_RESULTS = ("confirmed", "failed")
 """The label ``result`` of fences."""
@@ -139,6 +140,7 @@ def cluster_samples(status: dict[str, Any]) -> Iterator[Sample]:
     """Return the samples of the cluster; *status* is what ``read_status`` returns."""
     hold = status["maintenance"]
     yield Sample(exposition.PROBLEMS, len(status["problems"]))
+    yield Sample(exposition.NOT_AUTHENTIC, len(status["authentication"]["not_authentic"]))
     yield Sample(exposition.UNDER_WAY, len(status["under_way"]))
     yield Sample(exposition.HELD, status["global_maintenance"])
     if hold is not None:

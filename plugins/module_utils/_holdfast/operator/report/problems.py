@@ -114,6 +114,21 @@ _BESIDE_ITS_WORK = {
 """Modes of the LRM of an online node in which no service is placed on it."""
 
 
+MOST_NAMED = 5
+"""How many blocks and records that are not authentic are named one by one."""
+
+
+def _authentication_problems(authentication: dict[str, Any]) -> list[str]:
+    """Return, one sentence each, what was not written by a member, and what is wrong with keys."""
+    found = [f"{one}." for one in authentication["not_authentic"]]
+    if len(found) > MOST_NAMED:
+        more = len(found) - MOST_NAMED
+        found = [*found[:MOST_NAMED], f"{more} more blocks and records are not authentic."]
+    if authentication["key_problem"]:
+        found.append(f"{authentication['key_problem']} The keys read before stay valid.")
+    return found
+
+
 def problems(status: dict[str, Any]) -> list[str]:
     """Return, one sentence each, what is wrong; an empty list is a healthy cluster."""
     found: list[str] = []
@@ -121,6 +136,7 @@ def problems(status: dict[str, Any]) -> list[str]:
         text = paused(status["regressions"])
         found.append(f"{text[0].upper()}{text[1:]}.")
     found.extend(f"{one}." for one in status["damaged_copies"])
+    found.extend(_authentication_problems(status["authentication"]))
     manager = status["manager"]
     if manager["active"] is None:
         found.append(

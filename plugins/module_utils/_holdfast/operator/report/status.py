@@ -109,6 +109,11 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
         "manager_epoch": state.epoch,
         "regressions": list(records.regressions),
         "damaged_copies": storage.damaged_copies(),
+        "authentication": {
+            "policy": configuration.authentication.value,
+            "not_authentic": storage.not_authentic(board),
+            "key_problem": storage.key.problem,
+        },
         "membership": membership_status(configuration, state),
         "manager": _lease(configuration, storage, state, MANAGER_LEASE),
         "configuration_lease": _lease(configuration, storage, state, CONFIGURATION_LEASE),

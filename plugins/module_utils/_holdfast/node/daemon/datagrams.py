@@ -1,0 +1,180 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What nodes say to each other in datagrams, and whom they believe.
+
+There are two messages: "are you there?", which every process of a node answers, and "look at the
+storage now", which saves the receiver its wait for the next turn.  Neither carries a decision.  An
+LRM's answer names the heartbeat that it wrote last, which shows a node on another storage
+(``cluster/crm/observing.py``).
+
+Only members are heard: by address and port, before anything else is looked at, and by a MAC under
+the cluster key if the policy enforces that.  A question has a nonce, and an answer counts only with
+the nonce of a question that was asked a moment ago, so that no old one can be repeated.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from ...storage.authentication import Authenticate, Authentication
+from ..configuration import Member
+
+MAX_DATAGRAM = 512
+"""Bytes of the longest datagram; what is longer is cut off, and is none of ours."""
+
+SIGNED_AS = "datagram"
+"""The purpose of a datagram's MAC."""
+
+NONCE_BYTES = 8
+NONCE_COUNTS = 2.0
+"""Seconds for which the answer to a question counts."""
+
+MAX_BEAT = 2**63 - 1
+
+Address = tuple[str, int]
+
+
+class Kind(enum.Enum):
+    """The kinds of messages."""
+
+    ASK = "ask"
+    ANSWER = "answer"
+    LOOK = "look"
+
+
+@dataclass(frozen=True)
+class Message:
+    """One datagram; *beat* is the heartbeat that an answer names, None for none."""
+
+    cluster: str
+    kind: Kind
+    node: str
+    nonce: str = ""
+    beat: int | None = None
+
+    def signed(self) -> bytes:
+        """Return what is under the MAC, beside the cluster's name."""
+        fields = (self.kind.value, self.node, self.nonce, self.beat)
+        return json.dumps(fields).encode()
+
+
+def encode(message: Message, authentication: Authentication) -> bytes:
+    """Return the bytes of a datagram."""
+    document: dict[str, str | int] = {
+        "cluster": message.cluster,
+        "kind": message.kind.value,
+        "node": message.node,
+    }
+    if message.nonce:
+        document["nonce"] = message.nonce
+    if message.beat is not None:
+        document["beat"] = message.beat
+    if authentication.signs:
+        document["mac"] = authentication.mac(SIGNED_AS, message.signed()).hex()
+    return json.dumps(document).encode()
+
+
+def decode(data: bytes) -> tuple[Message, str] | None:
+    """Return the message in *data* and its MAC, "" without one; None if it is none of ours."""
+    try:
+        document = json.loads(data)
+        message = Message(
+            document["cluster"],
+            Kind(document["kind"]),
+            document["node"],
+            document.get("nonce", ""),
+            document.get("beat"),
+        )
+        mac = document.get("mac", "")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    texts = (message.cluster, message.node, message.nonce, mac)
+    if not all(isinstance(text, str) for text in texts):
+        return None
+    return replace(message, beat=_beat(message.beat)), mac
+
+
+def _beat(value: object) -> int | None:
+    """Return the heartbeat that a datagram names, None if it names none."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_BEAT:
+        return value
+    return None
+
+
+@dataclass
+class Correspondence:
+    """What one process has asked, and whom it believes; not for several threads.
+
+    *sources* has the member by each address and port from which it may write.  *refused* counts
+    the datagrams that were not believed, *last_refused* is where the last one came from.
+    """
+
+    cluster: str
+    node: str
+    sources: Mapping[Address, str]
+    authenticate: Authenticate
+    refused: int = 0
+    last_refused: Address | None = None
+    _asked: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def message(self, kind: Kind, nonce: str = "", beat: int | None = None) -> bytes:
+        """Return a datagram of this node."""
+        made = Message(self.cluster, kind, self.node, nonce, beat)
+        return encode(made, self.authenticate())
+
+    def question(self, node: str, now: float) -> bytes:
+        """Return a new question for *node*, whose answer counts from *now* on."""
+        asked = self._asked.setdefault(node, {})
+        for nonce in [nonce for nonce, when in asked.items() if now - when > NONCE_COUNTS]:
+            del asked[nonce]
+        nonce = secrets.token_hex(NONCE_BYTES)
+        asked[nonce] = now
+        return self.message(Kind.ASK, nonce)
+
+    def believed(self, data: bytes, sender: Address, now: float) -> Message | None:
+        """Return the message in *data* if a member sent it, and an answer only if it was asked."""
+        node = self.sources.get(sender)
+        decoded = decode(data) if node is not None else None
+        if decoded is not None:
+            message, mac = decoded
+            if (
+                message.cluster == self.cluster
+                and message.node == node
+                and self._is_authentic(message, mac)
+                and (message.kind is not Kind.ANSWER or self._was_asked(message, now))
+            ):
+                return message
+        self.refuse(sender)
+        return None
+
+    def refuse(self, sender: Address) -> None:
+        """Count a datagram that is not believed, or not even looked at."""
+        self.refused += 1
+        self.last_refused = sender
+
+    def _is_authentic(self, message: Message, mac: str) -> bool:
+        authentication = self.authenticate()
+        if not authentication.enforces:
+            return True
+        try:
+            made = bytes.fromhex(mac)
+        except ValueError:
+            return False
+        return authentication.accepts(made, SIGNED_AS, message.signed())
+
+    def _was_asked(self, message: Message, now: float) -> bool:
+        asked = self._asked.get(message.node, {})
+        if not message.nonce and not self.authenticate().enforces:
+            # A node of the version before answers without the nonce.
+            return any(now - when <= NONCE_COUNTS for when in asked.values())
+        when = asked.get(message.nonce)
+        return when is not None and now - when <= NONCE_COUNTS
+
+
+def sources_of(members: Iterable[Member]) -> dict[Address, str]:
+    """Return the name of the member that may write from each address and port."""
+    return {(member.address, port): member.name for member in members for port in member.ports()}
