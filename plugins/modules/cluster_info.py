@@ -166,8 +166,8 @@ damaged_copies:
   sample: []
 authentication:
   description:
-    - The policy of the node for records and messages without a right MAC, what on the storage was not
-      written by a member, and why the cluster key cannot be read.
+    - The policy of the node for records and messages without a right MAC, what on the storage was
+      not written by a member, and why the cluster key cannot be read.
   returned: success
   type: dict
   sample: {policy: enforce, not_authentic: [], key_problem: ""}

@@ -122,6 +122,24 @@ options:
       - Absolute path of the fence configuration.
     type: path
     default: /etc/holdfast/fence.json
+  authentication:
+    description:
+      - What the node does about records, blocks and datagrams without a right MAC under the cluster
+        key. V(off) makes no MACs and believes everything. V(warn) makes them, believes everything
+        and names what has none. V(enforce) believes only what has one.
+      - It is the same on all nodes. A running cluster gets from V(off) to V(enforce) by way of
+        V(warn) on all nodes, and back the same way; anything else is refused.
+    type: str
+    choices:
+      - 'off'
+      - warn
+      - enforce
+    default: 'off'
+  cluster_key:
+    description:
+      - Absolute path of the file with the cluster key, see M(holdfast.ha.cluster_key).
+    type: path
+    default: /etc/holdfast/cluster.key
   timing:
     description:
       - Times in seconds and limits that differ from the defaults, the same on all nodes.
@@ -137,6 +155,7 @@ options:
     default: {}
 seealso:
   - module: holdfast.ha.service
+  - module: holdfast.ha.cluster_key
 """
 
 EXAMPLES = r"""
@@ -215,6 +234,8 @@ OPTIONS = NODE_OPTIONS.merge(
         "default": ["/usr/lib/ocf"],
     },
     fence_configuration={"type": "path", "default": "/etc/holdfast/fence.json"},
+    authentication={"type": "str", "choices": ["off", "warn", "enforce"], "default": "off"},
+    cluster_key={"type": "path", "default": "/etc/holdfast/cluster.key", "no_log": False},
     timing={"type": "dict", "default": {}},
 )
 

@@ -41,8 +41,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.ope
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAYBOOKS = ROOT / "playbooks"
-OTHERS = ("deploy", "remove", "quickstart", "quickstart_remove")
-"""Those that make a cluster or take it away: their variables are those of the roles."""
+OTHERS = ("deploy", "remove", "cluster_key", "quickstart", "quickstart_remove")
+"""Those that make a cluster, take it away or change all nodes: their variables are of the group."""
 
 AWX = "awx"
 """Sets AWX up: it speaks to no cluster."""

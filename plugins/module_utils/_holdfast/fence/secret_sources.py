@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import shlex
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from ..errors import AgentError, FenceError, InputError
 from ..process.run import Outcome
@@ -23,17 +23,17 @@ from .known_agents import fence_environment
 from .metadata import FenceMetadata
 
 
-def read_private_file(path: str, what: str, limit: int) -> bytes:
+def read_private_file(path: str, what: str, limit: int, owners: Sequence[int] = ()) -> bytes:
     """Return the content of *path*, at most *limit* bytes; *what* names it in errors.
 
     Raises FenceError when it cannot be read, is longer, is no regular file, is open to others
-    than its owner, or does not belong to root or to our user.
+    than its owner, or does not belong to root, to our user or to one of the *owners*.
     """
     try:
         # Not blocking: a named pipe would hold up a failover until somebody writes to it.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
-            _check(path, what, os.fstat(descriptor))
+            _check(path, what, os.fstat(descriptor), owners)
             with open(descriptor, "rb", closefd=False) as file:
                 data = file.read(limit + 1)
         finally:
@@ -46,15 +46,14 @@ def read_private_file(path: str, what: str, limit: int) -> bytes:
     return data
 
 
-def _check(path: str, what: str, found: os.stat_result) -> None:
+def _check(path: str, what: str, found: os.stat_result, owners: Sequence[int]) -> None:
     if not stat.S_ISREG(found.st_mode):
         raise FenceError(f"{what} {path} is not a regular file.")
     if found.st_mode & 0o077:
         raise FenceError(
-            f"{what} {path} holds passwords and has mode {stat.S_IMODE(found.st_mode):04o};"
-            " make it 0600."
+            f"{what} {path} is secret and has mode {stat.S_IMODE(found.st_mode):04o}; make it 0600."
         )
-    if found.st_uid not in (0, os.geteuid()):
+    if found.st_uid not in (0, os.geteuid(), *owners):
         raise FenceError(
             f"{what} {path} belongs to user {found.st_uid};"
             " it must belong to root or to the user that reads it."

@@ -66,10 +66,14 @@ def fingerprint(key: bytes) -> str:
 def read_keys(path: Path) -> tuple[bytes, ...]:
     """Return the keys in the file at *path*.
 
-    Raises ``StorageError`` when it cannot be read, is open to others, or has no keys.
+    Raises ``StorageError`` when it cannot be read, is open to others, or has no keys.  It may belong
+    to the owner of its folder, who could replace it: root looks at other users' clusters too.
     """
     try:
-        data = read_private_file(str(path), "The cluster key", MAX_FILE)
+        owner = path.parent.stat().st_uid
+        data = read_private_file(str(path), "The cluster key", MAX_FILE, (owner,))
+    except OSError as error:
+        raise StorageError(f"The cluster key {path} cannot be read: {error.strerror}.") from None
     except FenceError as error:
         raise StorageError(str(error)) from None
     return parse_keys(data.decode("utf-8", "replace"), str(path))

@@ -389,6 +389,24 @@ class ClusterStorage:
         ]
         return [*blocks, *records]
 
+    def not_signed(self) -> list[str]:
+        """Return a sentence for each record of a member that the key that signs now did not sign.
+
+        Also for each that is damaged or not authentic.  Blocks are not looked at: they are written
+        each second.
+        """
+        return [
+            f"The {kind.name} record of {self._name(host_id)} is not signed with the key that signs"
+            " now"
+            for host_id in self._host_ids()
+            for kind in Kind
+            if not self._records.is_current(kind, host_id)
+        ]
+
+    def is_own_configuration_signed(self) -> bool:
+        """Return whether this node's configuration record needs no new MAC."""
+        return self._records.is_current(Kind.CONFIGURATION, self._configuration.me.host_id)
+
     def is_configuration_current(self) -> bool:
         """Return whether no copy of a configuration record has to be written again.
 

@@ -28,7 +28,7 @@ from ..streams import (
     prepare_streams,
     takes_colour,
 )
-from . import act, board, completion, fence, look, membership
+from . import act, board, completion, fence, key, look, membership
 from .arguments import add_commands, add_config, add_json, load_config, write_answer, write_json
 
 if TYPE_CHECKING:
@@ -127,6 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     act.register(commands)
     fence.register(commands)
     membership.register(commands)
+    key.register(commands)
     completion.register(commands, _parser)
     # program.py runs these two; here they are for the help and the completion.
     commands.add_parser(

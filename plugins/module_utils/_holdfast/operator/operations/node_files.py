@@ -30,6 +30,7 @@ from ...node.configuration import (
 )
 from ...result import Result
 from ...secrets import without_secrets
+from ...storage.authentication import Policy
 from ...storage.whole_file import write_text
 
 
@@ -50,7 +51,7 @@ def declare_fence(options: Mapping[str, Any], check: bool) -> Result:
     before, private = _present(path)
     changed = before != document or not private
     if changed and not check:
-        _make_folder(path.parent)
+        make_folder(path.parent)
         write_text(path, json.dumps(document, indent=2, sort_keys=True) + "\n", mode=0o600)
     values = {"path": str(path)}
     return Result(changed, values, without_secrets(before), without_secrets(document), warnings)
@@ -74,9 +75,10 @@ def declare_node(options: Mapping[str, Any], check: bool) -> Result:
     after = to_document(configuration)
     before = _read_document(path)
     _refuse_rename_with_services(before, configuration)
+    _refuse_leap_of_policy(before, configuration)
     if before != after and not check:
         for folder in (path.parent, configuration.folder):
-            _make_folder(folder)
+            make_folder(folder)
         write_text(path, json.dumps(after, indent=2, sort_keys=True) + "\n")
     return Result(before != after, {"configuration": after}, before, after)
 
@@ -110,6 +112,33 @@ def _refuse_rename_with_services(before: Any, after: NodeConfiguration) -> None:
         )
 
 
+def _refuse_leap_of_policy(before: Any, after: NodeConfiguration) -> None:
+    """Raise ``InputError`` for a policy under which nodes would not believe each other.
+
+    A node that enforces does not believe who does not sign.  So all nodes sign, with ``warn``,
+    before the first one enforces, and none enforces any more before the first one does not sign.
+    """
+    if not isinstance(before, dict) or before.get("cluster") != after.cluster:
+        return
+    old = before.get("authentication") or Policy.OFF.value
+    if {old, after.authentication.value} == {Policy.OFF.value, Policy.ENFORCE.value}:
+        expected = (
+            f"{Policy.WARN.value!r} on all nodes first: the others would not be believed, or not"
+            " believe this node"
+        )
+        raise InputError("authentication", after.authentication.value, expected)
+    if after.authentication is Policy.ENFORCE and old != after.authentication.value:
+        with closing(ClusterStorage(after)) as storage:
+            board = storage.board.read()
+            unsigned = [*storage.not_signed(), *storage.not_authentic(board)]
+        if unsigned:
+            expected = (
+                f"{Policy.WARN.value!r} until all nodes sign with this key, and 'holdfast key sign'"
+                f" on each that has declared something: {unsigned[0]}"
+            )
+            raise InputError("authentication", after.authentication.value, expected)
+
+
 def _read_document(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
@@ -117,7 +146,8 @@ def _read_document(path: Path) -> Any:
         return None
 
 
-def _make_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
+    """Make a folder with those above it; ``StorageError`` if that is not possible."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
