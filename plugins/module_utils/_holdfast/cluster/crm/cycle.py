@@ -31,10 +31,9 @@ from .effects import (
     TakeEnded,
 )
 from .manager import manage
-from .memory import Crm
+from .memory import Crm, WallClock
 from .observing import sort_ends
 from .repair_plan import Records
-from .wall_clock import first_look
 
 CONFIRM = 1.0
 """Seconds between two confirmations of this node's host lease."""
@@ -66,7 +65,7 @@ def _turn(crm: Crm) -> Cycle[None]:
     clocks = yield from perform(ReadClocks())
     crm.begun = clocks.mono
     if crm.wall_clock is None:
-        crm.wall_clock = first_look(clocks)
+        crm.wall_clock = WallClock.first_look(clocks)
     yield from perform(AwaitPredecessor())
     if not (yield from _has_host_lease(crm)):
         return
