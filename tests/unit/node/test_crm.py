@@ -12,9 +12,6 @@ import time
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.adoption import (
-    HostView,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.cycle import CONFIRM
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.effects import (
     Fence,
@@ -56,6 +53,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Answer,
     FenceReport,
     HostState,
+    HostView,
     LeaseSight,
     NodeSeen,
     PowerReport,

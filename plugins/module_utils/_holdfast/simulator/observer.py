@@ -13,10 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..cluster.crm.adoption import HostView
 from ..cluster.crm.effects import Observation
 from ..cluster.crm.observing import LeaseLook, NodeLook, ObserverSettings, start_watch
-from ..cluster.model.observed import HostState, NodeSeen
+from ..cluster.model.observed import HostState, HostView, NodeSeen
 from ..cluster.model.report import Report
 from .machine import Machine
 from .moving import Horizon, Moving

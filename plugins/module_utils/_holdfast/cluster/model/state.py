@@ -398,6 +398,14 @@ class ClusterState:
         """Return the ids of the services whose node is *node*, in any state."""
         return [key for key, status in self.services.items() if status.node == node]
 
+    def services_naming(self, node: str) -> list[str]:
+        """Return the ids of the services that have *node* as place, target or source."""
+        return sorted(
+            key
+            for key, one in self.services.items()
+            if node in (one.node, one.target, one.from_node)
+        )
+
     def services_on(self, node: str) -> list[str]:
         """Return the ids of the services that are, or may be, active on *node*."""
         return list(self._active_by_node.get(node, ()))

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from ...cluster.crm.adoption import HostView
 from ...cluster.crm.effects import Observation
 from ...cluster.crm.observing import (
     LeaseLook,
@@ -21,7 +20,7 @@ from ...cluster.crm.observing import (
     held_by_board,
     start_watch,
 )
-from ...cluster.model.observed import NodeSeen
+from ...cluster.model.observed import HostView, NodeSeen
 from ...cluster.model.report import Report
 from ...errors import StorageError
 from ...lease.interface import HostLeaseView
