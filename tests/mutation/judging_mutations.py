@@ -10,7 +10,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     fencing,
     freed_leases,
     health,
-    manager,
     memory,
     observing,
 )
@@ -43,7 +42,7 @@ _EDITS = (
     ),
     (
         "manage-on-after-orders-that-were-not-given",
-        manager,
+        cycle,
         "_may_act",
         "        crm.stop_managing()\n",
         "",
@@ -141,7 +140,7 @@ _EDITS = (
     ),
     (
         "wait-for-the-next-fence-by-the-wall-clock",
-        manager,
+        cycle,
         "_observe",
         "now=clocks.mono,",
         "now=clocks.wall,",

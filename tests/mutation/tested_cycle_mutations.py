@@ -11,7 +11,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     candidate,
     cycle,
     freed_leases,
-    manager,
     observing,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
@@ -24,8 +23,8 @@ _EDITS = (
     # The manager: look, decide, write the record, confirm the lease, act.
     (
         "decide-though-late",
-        manager,
-        "manage",
+        cycle,
+        "_manage",
         "if (yield from crm.is_late()):",
         "if False:",
         "node/test_crm.py",
@@ -33,7 +32,7 @@ _EDITS = (
     ),
     (
         "keep-the-state-after-a-write-that-failed",
-        manager,
+        cycle,
         "_write",
         "            crm.stop_managing()\n            raise",
         "            pass",
@@ -42,7 +41,7 @@ _EDITS = (
     ),
     (
         "ignore-a-repair-while-managing",
-        manager,
+        cycle,
         "_observe",
         "if desired.generation > state.generation:",
         "if False:",

@@ -13,7 +13,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     fencing,
     freed_leases,
     health,
-    manager,
     nodes,
     observing,
     pending_fences,
@@ -29,7 +28,7 @@ _EDITS = (
     # A turn, and the host lease under which it is played.
     (
         "look-at-the-clock-before-the-lease",
-        manager,
+        cycle,
         "_may_act",
         "    if not (yield from perform(HoldsManagerLease())):\n"
         '        raise LeaseError("the manager lease was lost before the orders were given")\n'
@@ -147,7 +146,7 @@ _EDITS = (
     ),
     (
         "decide-by-proofs-that-are-held-back",
-        manager,
+        cycle,
         "_observe",
         "fences=tuple(crm.fences),",
         "fences=(*crm.fences, *(end.report for end in crm.held_back)),",
@@ -202,8 +201,8 @@ _EDITS = (
     # Host leases that are freed.
     (
         "free-by-a-proof-that-was-not-accepted",
-        manager,
-        "manage",
+        cycle,
+        "_manage",
         "one if _is_off(decided.state, one.node) else replace(one, confirmed=False)",
         "one",
         "node/test_crm.py",

@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    cycle,
     fencing,
     freeze,
-    manager,
     repair_plan,
     results,
     services,
@@ -274,7 +274,7 @@ TESTED = (
         Mutation(
             "look-at-no-own-record-as-a-manager",
             edited(
-                manager,
+                cycle,
                 "_look_at_own_record",
                 "if (yield from perform(OwnRecordStands())):",
                 "if True:",

@@ -12,7 +12,10 @@ import time
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.cycle import CONFIRM
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.cycle import (
+    CONFIRM,
+    OWN_LOOK,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.effects import (
     Fence,
     FenceEnd,
@@ -23,9 +26,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.freeze import (
     DISARMED,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.manager import (
-    OWN_LOOK,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.memory import LATE
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.step import Intent

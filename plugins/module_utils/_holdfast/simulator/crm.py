@@ -9,7 +9,7 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from ..cluster.crm import cycle, effects, manager
+from ..cluster.crm import cycle, effects
 from ..cluster.crm.memory import Crm, CrmSettings, start_crm
 from ..cluster.model.desired import Wanted
 from ..cluster.model.effects import Cycle
@@ -101,7 +101,7 @@ class CrmDaemon(Daemon):
         if looked > 0.0:
             crm.next_confirmation = self.next_due(crm.next_confirmation, cycle.CONFIRM, looked)
             if crm.written is not None and self.machine.reads:
-                crm.next_own_look = self.next_due(crm.next_own_look, manager.OWN_LOOK, looked)
+                crm.next_own_look = self.next_due(crm.next_own_look, cycle.OWN_LOOK, looked)
 
     def refresh(self, now: float) -> None:
         super().refresh(now)
