@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import freeze, step
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import pausing, step
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
     commands,
     results,
@@ -76,7 +76,7 @@ _EDITS = (
     # What the manager notes.
     (
         "disarm-with-moves-under-way",
-        freeze,
+        pausing,
         "update_disarm",
         " and not _has_transitions(round_)",
         "",

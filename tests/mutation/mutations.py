@@ -18,11 +18,10 @@ from unittest.mock import patch
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
     candidate,
     fencing,
-    freeze,
-    global_maintenance,
     health,
     lease_proof,
     nodes,
+    pausing,
     probing,
     results,
     selection,
@@ -269,8 +268,8 @@ def _fences_its_own(original: Any, round_: Any, node: str, status: Any, wanted: 
 def _disarms_at_once(original: Any, round_: Any) -> None:
     """Nobody is waited for."""
     original(round_)
-    if round_.state.disarm == freeze.DISARMING:
-        round_.state = replace(round_.state, disarm=freeze.DISARMED)
+    if round_.state.disarm == pausing.DISARMING:
+        round_.state = replace(round_.state, disarm=pausing.DISARMED)
 
 
 def _doubt_ends_as(sight: Sight) -> Callable[..., None]:
@@ -325,9 +324,7 @@ MUTATIONS = (
         changed(step, "take_over", _without_intent),
         random_scenario.CLOSE,
     ),
-    Mutation(
-        "ignore-global-maintenance", changed(global_maintenance, "update_maintenance", _not_held)
-    ),
+    Mutation("ignore-global-maintenance", changed(pausing, "update_maintenance", _not_held)),
     Mutation(
         "forget-where-a-migration-went", changed(fencing, "_recover_service", _forgets_the_target)
     ),
@@ -392,13 +389,13 @@ MUTATIONS = (
         changed(probing, "is_verified_off", _was_proved_dead),
         random_scenario.LEFT,
     ),
-    Mutation("arm-without-looking", changed(freeze, "_probe_all", nothing)),
+    Mutation("arm-without-looking", changed(pausing, "_probe_all", nothing)),
     Mutation(
         "fence-while-disarmed-as-a-candidate",
         changed(candidate, "kept_from_fencing", returns("")),
         random_scenario.LEFT,
     ),
-    Mutation("disarm-at-once", changed(freeze, "update_disarm", _disarms_at_once)),
+    Mutation("disarm-at-once", changed(pausing, "update_disarm", _disarms_at_once)),
     Mutation("place-services-on-any-node", changed(selection, "unusable", returns(""))),
     Mutation(
         "believe-the-lease-of-a-virtual-machine",

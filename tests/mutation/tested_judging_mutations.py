@@ -159,7 +159,7 @@ _EDITS = (
         "update_nodes",
         ' and round_.state.disarm != "disarmed"',
         "",
-        "cluster/crm/test_freeze.py",
+        "cluster/crm/test_pausing.py",
         "test_a_fence_without_services_at_stake_is_not_sent_while_all_is_disarmed",
     ),
     (

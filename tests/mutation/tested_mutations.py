@@ -15,7 +15,7 @@ from typing import Any
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
     cycle,
     fencing,
-    freeze,
+    pausing,
     repair_plan,
     results,
     services,
@@ -148,7 +148,11 @@ def _believes_suspects(original: Any, round_: Any, service_id: str) -> None:
     wanted = round_.seen.wanted.services.get(service_id)
     if before is None or round_.state.services.get(service_id) is not before:
         return
-    if before.state in HELD or before.state in RUNS_NOWHERE or freeze.needs_overlay(round_, before):
+    if (
+        before.state in HELD
+        or before.state in RUNS_NOWHERE
+        or pausing.needs_overlay(round_, before)
+    ):
         return
     seen = round_.seen.nodes.get(before.node)
     if seen is None or seen.report is None or round_.online(before.node):

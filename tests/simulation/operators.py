@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.freeze import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.pausing import (
     DISARMED,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.repair_plan import (

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.freeze import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.pausing import (
     DISARMED,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.jobs import (

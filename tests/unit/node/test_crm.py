@@ -24,10 +24,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.eligibility import (
     RESIGN_AFTER,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.freeze import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.memory import LATE
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.pausing import (
     DISARMED,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.memory import LATE
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.step import Intent
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     FREEZE,

@@ -6,7 +6,7 @@ A command ends in one of two ways: the node's LRM reports its result, or the nod
 Nothing else moves the service.  This keeps it from running twice.
 
 ``stopped.py`` handles services that run nowhere, ``probing.py`` those that may run anywhere,
-``started.py`` those that run, ``results.py`` commands and errors, ``freeze.py`` services that are
+``started.py`` those that run, ``results.py`` commands and errors, ``pausing.py`` services that are
 left alone.
 """
 
@@ -20,7 +20,7 @@ from ..model.report import Report
 from ..model.service import Service
 from ..model.state import REMOVED_KEPT, ServiceStatus
 from ..model.states import HELD, ServiceState
-from . import freeze, probing, results, selection, started, stopped, transitions
+from . import pausing, probing, results, selection, started, stopped, transitions
 from .round import Round
 
 TURNS = 12
@@ -71,8 +71,8 @@ def _handle(round_: Round, service_id: str) -> None:
         if not round_.state.disarm and desired is not None:
             _begin_probe(round_, service_id, desired)
         return
-    if status.state in HELD or freeze.needs_overlay(round_, status):
-        freeze.handle(round_, service_id, status, desired)
+    if status.state in HELD or pausing.needs_overlay(round_, status):
+        pausing.handle(round_, service_id, status, desired)
         return
     if status.uid in round_.fresh and status.state is ServiceState.REQUEST_START:
         _check_placement(round_, service_id, status, desired)

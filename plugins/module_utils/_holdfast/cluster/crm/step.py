@@ -22,9 +22,8 @@ from ..model.state import (
     Power,
 )
 from .fencing import power_on_again
-from .freeze import update_disarm
-from .global_maintenance import update_maintenance
 from .nodes import update_nodes
+from .pausing import update_disarm, update_maintenance
 from .pending_fences import fences_count_from, with_fence
 from .rebalance import rebalance
 from .round import Change, FenceOrder, Round

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from ...errors import FormatError, HoldfastError, LeaseError, StorageError
-from ..crm.global_maintenance import in_force
 from ..model.desired import Wanted
 from ..model.effects import Clocks, Cycle, Log, ReadClocks, perform, shallow_copy
 from ..model.jobs import Job, JobEnd, JobKind, Sight
@@ -330,7 +329,7 @@ def _is_drained(lrm: Lrm) -> bool:
     if lrm.desired is None:
         return False
     ended = lrm.state.ended if lrm.state is not None else {}
-    return lrm.settings.node in in_force(lrm.desired, ended).maintenance
+    return lrm.settings.node in lrm.desired.in_force(ended).maintenance
 
 
 def _note_jump(lrm: Lrm, clocks: Clocks, current: Clocks) -> Cycle[None]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..crm.global_maintenance import in_force
 from ..model import policy
 from ..model.desired import IGNORE, Wanted
 from ..model.report import POWEROFF, REBOOT, RESTART, Mode, Phase, Report
@@ -119,7 +118,7 @@ def _mode(
     if state.disarm_mode == IGNORE and not shutdown:
         # Otherwise an unmanaged service would keep the watchdog of a drained node armed.
         return Mode.DISARM
-    if node in in_force(desired, state.ended).maintenance:
+    if node in desired.in_force(state.ended).maintenance:
         return Mode.MAINTENANCE
     if shutdown:
         chosen = desired.policy.shutdown
