@@ -25,9 +25,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     probing,
     results,
     selection,
-    services,
     started,
     step,
+    takeover,
     transitions,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.health import (
@@ -35,7 +35,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
     Verdict,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.round import Round
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.step import Intent
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
     commands,
     mode,
@@ -66,6 +65,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Outcome,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
+    Intent,
     NodeState,
     ProofKind,
     ServiceStatus,
@@ -316,12 +316,12 @@ MUTATIONS = (
     ),
     Mutation(
         "forget-the-last-manager",
-        changed(step, "take_over", _forgets_the_last_manager),
+        changed(takeover, "take_over", _forgets_the_last_manager),
         random_scenario.STALE,
     ),
     Mutation(
         "forget-a-candidates-fence",
-        changed(step, "take_over", _without_intent),
+        changed(takeover, "take_over", _without_intent),
         random_scenario.CLOSE,
     ),
     Mutation("ignore-global-maintenance", changed(pausing, "update_maintenance", _not_held)),
@@ -333,7 +333,7 @@ MUTATIONS = (
     Mutation("try-a-fence-once", changed(fencing, "_handle_fence_end", _gives_up_a_fence)),
     Mutation("look-at-no-service", changed(lrm_step, "_monitor", nothing), random_scenario.CLOSE),
     Mutation("keep-every-result", changed(commands, "prune", nothing)),
-    Mutation("leave-failovers-open", changed(services, "_close_failovers", nothing)),
+    Mutation("leave-failovers-open", changed(step, "_close_failovers", nothing)),
     Mutation("fence-without-a-brake", changed(fencing, "order_fences", _no_brake)),
     Mutation("fence-without-a-reason", changed(candidate, "Intent", _no_reason)),
     Mutation("place-beside-the-opposite", changed(selection, "_apart_nodes", returns({}))),
@@ -352,9 +352,7 @@ MUTATIONS = (
     ),
     Mutation("never-switch-on-again", changed(fencing, "power_on_again", nothing)),
     Mutation("leave-failed-services", changed(started, "_count_failure", nothing)),
-    Mutation(
-        "skip-the-probe", changed(services, "_handle", _skips_the_probe), random_scenario.LEFT
-    ),
+    Mutation("skip-the-probe", changed(step, "_handle", _skips_the_probe), random_scenario.LEFT),
     Mutation(
         "start-the-target-while-the-source-runs",
         changed(results, "take_result", _starts_while_it_migrates),

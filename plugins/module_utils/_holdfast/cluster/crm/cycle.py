@@ -42,7 +42,8 @@ from .effects import (
 )
 from .memory import Crm, WallClock
 from .observing import sort_ends
-from .repair_plan import Records, record_restored
+from .repair_plan import Records
+from .takeover import record_restored, take_over
 
 CONFIRM = 1.0
 """Seconds between two confirmations of this node's host lease."""
@@ -180,7 +181,7 @@ def _take_over(crm: Crm, records: Records, epoch: int, observation: Observation)
     intent = yield from perform(ReadIntent())
     clocks = yield from perform(ReadClocks())
     last, node = records.state or ClusterState(), crm.settings.node
-    state = step.take_over(last, epoch, node, clocks.wall, intent)
+    state = take_over(last, epoch, node, clocks.wall, intent)
     crm.state = yield from eligibility.with_own_membership(node, state, clocks.wall)
     crm.written = None
     crm.pause_reason = ""

@@ -23,8 +23,9 @@ from .effects import (
     WriteFreeing,
 )
 from .freed_leases import FreedLeases
-from .repair_plan import Records, compare_stored, repaired
+from .repair_plan import Records, compare_stored
 from .round import Change
+from .takeover import repaired
 
 LATE = 1.5
 """Seconds: a turn that took longer decides nothing, because what it read may be out of date."""

@@ -50,8 +50,6 @@ def imbalance(loads: Iterable[float]) -> float:
 def rebalance(round_: Round) -> None:
     """Begin the best move if the imbalance has lasted long enough and nothing else moves."""
     policy = round_.seen.wanted.policy
-    if not policy.rebalance:
-        return
     loads = _loads(round_)
     before = imbalance(loads.values())
     if before <= policy.rebalance_threshold:
