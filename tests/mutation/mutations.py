@@ -17,18 +17,20 @@ from unittest.mock import patch
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
     candidate,
+    errors,
     fencing,
     health,
     lease_proof,
     nodes,
     pausing,
     probing,
-    results,
     selection,
-    started,
+    steady,
     step,
     takeover,
-    transitions,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    commands as crm_commands,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.health import (
     Judgement,
@@ -134,7 +136,7 @@ def _does_not_wait_for_the_stop(
     original: Any, round_: Any, service_id: str, status: Any, wanted: Any, report: Any
 ) -> None:
     if status.state in MOVING and status.uid not in round_.fresh:
-        results._finish_move(round_, service_id, status, wanted)
+        crm_commands._finish_move(round_, service_id, status, wanted)
         return
     original(round_, service_id, status, wanted, report)
 
@@ -256,7 +258,7 @@ def _starts_while_it_migrates(
     original: Any, round_: Any, service_id: str, status: Any, wanted: Any, report: Any
 ) -> None:
     if status.state is ServiceState.MIGRATE and status.uid not in round_.fresh:
-        results._finish_move(round_, service_id, status, wanted)
+        crm_commands._finish_move(round_, service_id, status, wanted)
         return
     original(round_, service_id, status, wanted, report)
 
@@ -304,9 +306,11 @@ MUTATIONS = (
     Mutation("start-without-a-host-lease", changed(lrm_step, "step", _no_lease_needed)),
     Mutation(
         "start-before-the-stop-has-ended",
-        changed(results, "take_result", _does_not_wait_for_the_stop),
+        changed(crm_commands, "take_result", _does_not_wait_for_the_stop),
     ),
-    Mutation("take-any-result-for-this-one", changed(results, "take_result", _any_result_counts)),
+    Mutation(
+        "take-any-result-for-this-one", changed(crm_commands, "take_result", _any_result_counts)
+    ),
     Mutation(
         "say-stopped-before-it-is",
         changed(commands, "_execute_stop", _stop_is_said_before_it_is_done),
@@ -351,15 +355,15 @@ MUTATIONS = (
         random_scenario.OPERATORS,
     ),
     Mutation("never-switch-on-again", changed(fencing, "power_on_again", nothing)),
-    Mutation("leave-failed-services", changed(started, "_count_failure", nothing)),
+    Mutation("leave-failed-services", changed(steady, "_count_failure", nothing)),
     Mutation("skip-the-probe", changed(step, "_handle", _skips_the_probe), random_scenario.LEFT),
     Mutation(
         "start-the-target-while-the-source-runs",
-        changed(results, "take_result", _starts_while_it_migrates),
+        changed(crm_commands, "take_result", _starts_while_it_migrates),
     ),
     Mutation(
         "fence-its-own-node",
-        changed(transitions, "may_demand_fence", _fences_its_own),
+        changed(errors, "may_demand_fence", _fences_its_own),
         random_scenario.FENCES,
     ),
     Mutation(
@@ -373,10 +377,10 @@ MUTATIONS = (
         random_scenario.OPERATORS,
     ),
     Mutation("ignore-strict-rules", changed(Wanted, "node_rule_for", returns(None))),
-    Mutation("ignore-demands-for-a-fence", changed(transitions, "_demand_fence", nothing)),
+    Mutation("ignore-demands-for-a-fence", changed(errors, "_demand_fence", nothing)),
     Mutation(
         "ignore-what-is-asked-for",
-        changed(started, "answer_request", nothing),
+        changed(steady, "answer_request", nothing),
         random_scenario.CLOSE,
     ),
     Mutation("leave-services-on-the-dead", changed(fencing, "_recover_service", nothing)),

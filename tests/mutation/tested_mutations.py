@@ -13,10 +13,12 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    commands as crm_commands,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
     cycle,
     fencing,
     pausing,
-    results,
     step,
     takeover,
 )
@@ -223,7 +225,7 @@ def _blocked_is_stopped(
 ) -> None:
     result = report.results.get(status.uid)
     if result is not None and result.outcome is Outcome.BLOCKED:
-        results.finish_stop(round_, service_id, status)
+        round_.finish_stop(service_id, status)
         return
     original(round_, service_id, status, wanted, report)
 
@@ -396,7 +398,7 @@ TESTED = (
     FoundByTest(
         Mutation(
             "take-a-blocked-stop-for-one",
-            changed(results, "take_result", _blocked_is_stopped),
+            changed(crm_commands, "take_result", _blocked_is_stopped),
             random_scenario.OPERATORS,
         ),
         "cluster/crm/test_started.py",

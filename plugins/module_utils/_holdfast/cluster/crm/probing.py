@@ -13,7 +13,6 @@ from ..model.service import STARTED, Service
 from ..model.state import NodeState, NodeStatus, Power, ServiceStatus
 from ..model.states import ServiceState
 from .round import Round
-from .transitions import forget
 
 
 def handle(round_: Round, service_id: str, status: ServiceStatus, desired: Service | None) -> None:
@@ -22,7 +21,7 @@ def handle(round_: Round, service_id: str, status: ServiceStatus, desired: Servi
         _forget_unmanaged(round_, service_id)
         return
     if desired is None:
-        forget(round_, service_id)
+        round_.forget_service(service_id, "no longer declared, and runs nowhere")
         return
     if _waits_for_busy_node(round_, service_id, status):
         return
@@ -133,7 +132,7 @@ def _forget_unmanaged(round_: Round, service_id: str) -> None:
     ignored = (*(one for one in state.ignored if one != service_id), service_id)
     round_.state = replace(state, ignored=ignored)
     text = "no longer declared; it was left to its operator before, and may still run"
-    forget(round_, service_id, text)
+    round_.forget_service(service_id, text)
 
 
 def _waits_for_busy_node(round_: Round, service_id: str, status: ServiceStatus) -> bool:

@@ -129,11 +129,19 @@ class Round:
         text = f"asked to {request.kind} {request.node}".rstrip()
         self.say("refused", f"{text}: {why}", service=service_id, node=request.node)
 
-    def forget_service(self, service_id: str) -> None:
+    def finish_stop(self, service_id: str, status: ServiceStatus) -> None:
+        """Record that a service was stopped and runs nowhere."""
+        text = f"stopped on {status.node}"
+        stopped = replace(status.stopped(text, status.node), stop_timeout=None)
+        self.set_service(service_id, stopped)
+        self.say("stopped", text, service=service_id, node=status.node)
+
+    def forget_service(self, service_id: str, why: str) -> None:
         """Remove a service from the record.  This counts as a command, too."""
         self.state = replace(self.state, commands=self.state.commands + 1)
         before = self._own_services().pop(service_id)
         self._note(service_id, before, None)
+        self.say("forgotten", why, service=service_id)
 
     def reported_elsewhere(self, service_id: str, node: str) -> str:
         """Return a node other than *node* whose report has the service; empty if none.

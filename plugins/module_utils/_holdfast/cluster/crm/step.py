@@ -21,7 +21,7 @@ from ..model.report import Report
 from ..model.service import Service
 from ..model.state import REMOVED_KEPT, ClusterState, ServiceStatus
 from ..model.states import HELD, ServiceState
-from . import pausing, probing, results, selection, started, stopped, transitions
+from . import commands, errors, pausing, probing, selection, steady
 from .fencing import power_on_again
 from .nodes import update_nodes
 from .pausing import update_disarm, update_maintenance
@@ -120,7 +120,7 @@ def _handle(round_: Round, service_id: str) -> None:
     status = round_.state.services.get(service_id)
     if desired is not None and desired.ignored:
         if status is not None:
-            transitions.forget(round_, service_id, "to be ignored: left as it is")
+            round_.forget_service(service_id, "to be ignored: left as it is")
         return
     if status is None:
         if not round_.state.disarm and desired is not None:
@@ -136,9 +136,9 @@ def _handle(round_: Round, service_id: str) -> None:
     if request is not None and request.made != status.request:
         _handle_request(round_, service_id, status, desired, request)
     elif status.state in (ServiceState.STOPPED, ServiceState.RECOVERY):
-        stopped.handle(round_, service_id, status, desired)
+        steady.handle_stopped(round_, service_id, status, desired)
     elif status.state is ServiceState.ERROR:
-        results.handle_error(round_, service_id, status, desired)
+        errors.handle_error(round_, service_id, status, desired)
     elif status.state is not ServiceState.PROBE and status.node not in round_.seen.nodes:
         _report_unknown_node(round_, service_id, status)
     else:
@@ -202,7 +202,7 @@ def _check_placement(
         # Its start failed on all nodes, so it is tried here once more.
         return
     if better.node:
-        transitions.move(round_, service_id, status, desired, better, live=False)
+        commands.move(round_, service_id, status, desired, better, live=False)
         return
     round_.set_service(service_id, replace(status.stopped(better.reason), leave=better.leave))
     round_.say("waiting", better.reason, service=service_id)
@@ -231,10 +231,10 @@ def _handle_request(
         if not status.node or round_.online(status.node):
             round_.set_service(service_id, heard)
             round_.say("request", "its error is cleared by the operator", service=service_id)
-            results.clear(round_, service_id, heard)
+            errors.clear(round_, service_id, heard)
         return
     if status.state is ServiceState.STARTED and request.kind != CLEAR:
-        started.answer_request(round_, service_id, heard, request)
+        steady.answer_request(round_, service_id, heard, request)
         return
     if status.state is ServiceState.STOPPED and request.kind == MOVE:
         why = selection.refusal(service_id, request.node, round_.state, round_.seen)
@@ -273,9 +273,9 @@ def _active(
 ) -> None:
     """Handle a service on an online node: the result of its command, or its running state."""
     if status.state is ServiceState.STARTED:
-        started.handle(round_, service_id, status, desired, report)
+        steady.handle_started(round_, service_id, status, desired, report)
         return
-    results.take_result(round_, service_id, status, desired, report)
+    commands.take_result(round_, service_id, status, desired, report)
 
 
 def _report_unknown_node(round_: Round, service_id: str, status: ServiceStatus) -> None:
