@@ -15,7 +15,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     health,
     nodes,
     observing,
-    pending_fences,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model import (
     lease_freeing,
@@ -182,7 +181,7 @@ _EDITS = (
     ),
     (
         "let-fences-pass-by-any-clock",
-        pending_fences,
+        fencing,
         "_passing",
         "    if not round_.seen.wall_even:",
         "    if False:",

@@ -15,7 +15,7 @@ from typing import Optional, Union
 
 from ..model.desired import Request
 from ..model.observed import Seen, Timing
-from ..model.report import NOT_RUNNING, LocalState, Report
+from ..model.report import NOT_RUNNING, POWEROFF, REBOOT, LocalState, Mode, Report
 from ..model.state import ClusterState, Event, NodeState, NodeStatus, ServiceStatus
 from ..model.states import ServiceState
 from .load import Load
@@ -94,6 +94,14 @@ class Round:
         """Return the report of a node's LRM, None if there is none or it cannot be trusted."""
         seen = self.seen.nodes.get(name)
         return seen.report if seen is not None else None
+
+    def is_switched_off(self, name: str) -> bool:
+        """Return whether a silent node was powered off by its operator."""
+        return self._goes_down(name) == POWEROFF
+
+    def restarts(self, name: str) -> bool:
+        """Return whether a silent node, or its LRM, was restarted by its operator."""
+        return self._goes_down(name) == REBOOT or self.node(name).mode == Mode.RESTART.value
 
     def set_node(self, name: str, status: NodeStatus) -> None:
         """Set a node's status, with a new ``since`` if its state changed."""
@@ -194,6 +202,10 @@ class Round:
         event = Event(self.seen.wall, kind, node, service, text, others)
         self.changes.append(event)
         self.state = self.state.with_event(event)
+
+    def _goes_down(self, name: str) -> str:
+        report = self.report(name)
+        return report.goes_down if report is not None else ""
 
     def _own_services(self) -> dict[str, ServiceStatus]:
         if self._services is None or self.state.services is not self._services:

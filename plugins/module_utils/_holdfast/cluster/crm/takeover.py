@@ -28,7 +28,7 @@ from ..model.state import (
 )
 from ..model.states import ServiceState
 from ..model.versions import Floor
-from .pending_fences import fences_count_from, with_fence
+from .fencing import fences_count_from, with_fence
 from .round import Round
 
 MANAGER, EARLIER_MANAGER = FenceSender.MANAGER, FenceSender.EARLIER_MANAGER
