@@ -11,7 +11,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ..cluster.lrm import cycle, effects
-from ..cluster.lrm.clock_jump import jump_between
 from ..cluster.lrm.cycle import Lrm, LrmSettings
 from ..cluster.lrm.host_lease import HostLease
 from ..cluster.model.desired import Wanted
@@ -116,7 +115,7 @@ class LrmDaemon(Daemon):
         if lrm is None or self.ended or lrm.pending or lrm.report != lrm.written:
             return None
         clocks = self.clocks()
-        if clocks.mono >= lrm.write_again or jump_between(lrm.clocks, clocks):
+        if clocks.mono >= lrm.write_again or clocks.jump_since(lrm.clocks):
             return None
         if self.machine.reads and not self._stands():
             return None

@@ -20,7 +20,6 @@ from ..model.report import WRITTEN_AGAIN, LocalState, Report
 from ..model.state import ClusterState
 from ..model.versions import newer_report
 from . import step
-from .clock_jump import jump_between
 from .effects import (
     BeginJob,
     ContinueAfter,
@@ -41,9 +40,8 @@ from .effects import (
     WriteHeartbeat,
     WriteReport,
 )
-from .hindrance import MANAGERS_RECORD, OLDER_RECORD, OWN_RECORD, Hindrance
 from .host_lease import HostLease
-from .round import Memory
+from .round import MANAGERS_RECORD, OLDER_RECORD, OWN_RECORD, Hindrance, Memory
 
 HEARTBEAT = 1.0
 """Seconds between two heartbeats on the whiteboard."""
@@ -155,7 +153,7 @@ def start_obstacle(lrm: Lrm, clocks: Clocks) -> str:
         return f"this node's host lease {lrm.trouble}"
     if silent >= lrm.host_lease.fail_seconds:
         return f"this node's host lease was not seen to be renewed for {silent:.0f} s"
-    jump = jump_between(lrm.clocks, clocks)
+    jump = clocks.jump_since(lrm.clocks)
     if jump:
         return f"{jump}: its host lease and the manager's record are read again first"
     return step.proved_dead(lrm.report, lrm.state)
@@ -337,7 +335,7 @@ def _note_jump(lrm: Lrm, clocks: Clocks, current: Clocks) -> Cycle[None]:
 
     *clocks* were read before lease and record, *current* after them.
     """
-    jump = jump_between(lrm.clocks, current)
+    jump = current.jump_since(lrm.clocks)
     if jump:
         text = f"{jump}; its host lease and the manager's record were read again"
         yield from perform(Log(text))

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One turn of an LRM while it is decided."""
+"""One turn of an LRM while it is decided, and what it keeps between turns."""
 
 from __future__ import annotations
 
@@ -14,6 +14,14 @@ from ..model.service import Service
 
 PROBE_AGAIN = 10.0
 """Seconds after which a service that a probe found running is probed again."""
+
+
+HINDERED = 10.0
+"""Seconds for which a record cannot be written or read before a node reports it."""
+
+OWN_RECORD = "its record is not written"
+OLDER_RECORD = "what the manager wrote is older than what this node acted on"
+MANAGERS_RECORD = "what the manager wrote cannot be read"
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,31 @@ class Memory:
     probe_due: Mapping[str, float] = field(default_factory=dict)
     idle_since: float | None = None
     coming: Mapping[str, Service] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Hindrance:
+    """What keeps an LRM from working: each problem's first monotonic time and last error."""
+
+    problems: Mapping[str, tuple[float, str]] = field(default_factory=dict)
+
+    def begun(self, what: str, error: str, now: float) -> Hindrance:
+        """Return this with problem *what*, the latest."""
+        since, _error = self.problems.get(what, (now, ""))
+        return Hindrance({what: (since, error), **self.ended(what).problems})
+
+    def ended(self, what: str) -> Hindrance:
+        """Return this without problem *what*."""
+        if what not in self.problems:
+            return self
+        return Hindrance({key: one for key, one in self.problems.items() if key != what})
+
+    def text(self, now: float) -> str:
+        """Return the latest problem that has lasted long enough to report; empty if none."""
+        for what, (since, error) in self.problems.items():
+            if now - since >= HINDERED:
+                return f"its LRM does nothing, as {what}: {error}"
+        return ""
 
 
 @dataclass
