@@ -8,7 +8,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     candidate,
     cycle,
     freed_leases,
-    observing,
+    health,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
     cycle as lrm_cycle,
@@ -222,7 +222,7 @@ _EDITS = (
     # What a CRM observes.
     (
         "count-what-nobody-watched-as-silence",
-        observing.Watch,
+        health.Watch,
         "begin_look",
         "if now - self.looked > self.settings.timing.suspect_after:",
         "if False:",
@@ -230,7 +230,7 @@ _EDITS = (
     ),
     (
         "take-a-failed-lease-for-dead",
-        observing.Watch,
+        health.Watch,
         "lease_sight",
         "    if lease.state is HostState.FAIL:\n        return LeaseSight.FAILED",
         "    if lease.state is HostState.FAIL:\n        return LeaseSight.DEAD",
@@ -238,7 +238,7 @@ _EDITS = (
     ),
     (
         "trust-reads-that-are-old",
-        observing.Watch,
+        health.Watch,
         "own_trouble",
         "    if own.unchanged_for >= late_seconds:",
         "    if False:",

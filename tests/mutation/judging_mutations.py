@@ -11,7 +11,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     freed_leases,
     health,
     memory,
-    observing,
 )
 from ansible_collections.holdfast.ha.tests.mutation.making import Mutation, edited
 from ansible_collections.holdfast.ha.tests.simulation import random_scenario
@@ -75,7 +74,7 @@ _EDITS = (
     ),
     (
         "let-the-own-renewal-be-four-times-as-late",
-        observing.Watch,
+        health.Watch,
         "own_trouble",
         "own.unchanged_for >= late_seconds",
         "own.unchanged_for >= 4 * late_seconds",
@@ -83,7 +82,7 @@ _EDITS = (
     ),
     (
         "count-silence-from-the-last-heartbeat-alone",
-        observing.Watch,
+        health.Watch,
         "silent_for",
         "max(self.changed[node], self.watched_since)",
         "self.changed[node]",

@@ -11,7 +11,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     candidate,
     cycle,
     freed_leases,
-    observing,
+    health,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
     cycle as lrm_cycle,
@@ -162,7 +162,7 @@ _EDITS = (
     # When the end of a fence counts.
     (
         "take-writing-after-a-fence-for-quiet",
-        observing,
+        health,
         "sort_ends",
         "reports.append(replace(end.report, quiet=False))",
         "reports.append(end.report)",
@@ -171,7 +171,7 @@ _EDITS = (
     ),
     (
         "count-a-proof-while-the-node-answers",
-        observing,
+        health,
         "sort_ends",
         " and not answers",
         "",
@@ -181,7 +181,7 @@ _EDITS = (
     # What a CRM observes.
     (
         "take-the-first-block-for-a-heartbeat",
-        observing.Watch,
+        health.Watch,
         "note_block",
         "if before is not None or node in self._blank:",
         "if True:",
@@ -190,7 +190,7 @@ _EDITS = (
     ),
     (
         "take-no-answer-for-silence-at-once",
-        observing.Watch,
+        health.Watch,
         "_answer",
         "return Answer.NO if now - waiting_since >= ANSWER_WAIT else Answer.UNKNOWN",
         "return Answer.NO",
@@ -199,7 +199,7 @@ _EDITS = (
     ),
     (
         "count-an-old-answer",
-        observing.Watch,
+        health.Watch,
         "_answer",
         "now - answered <= ANSWER_WAIT",
         "now - answered <= 60.0",
@@ -208,7 +208,7 @@ _EDITS = (
     ),
     (
         "trust-a-lease-that-expired-without-a-watchdog",
-        observing.Watch,
+        health.Watch,
         "_watchdog_has_fired",
         "    if not ours or not reported:\n        return False",
         "    pass",
@@ -217,7 +217,7 @@ _EDITS = (
     ),
     (
         "take-an-unknown-lease-for-free",
-        observing.Watch,
+        health.Watch,
         "lease_sight",
         "        return LeaseSight.STALE\n    if lease.state is HostState.FREE",
         "        return LeaseSight.FREE\n    if lease.state is HostState.FREE",
@@ -226,7 +226,7 @@ _EDITS = (
     ),
     (
         "trust-slow-reads",
-        observing.Watch,
+        health.Watch,
         "own_trouble",
         "    if took > SLOW_STORAGE:",
         "    if False:",

@@ -14,7 +14,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     freed_leases,
     health,
     nodes,
-    observing,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model import (
     lease_freeing,
@@ -72,7 +71,7 @@ _EDITS = (
     # What a CRM observes.
     (
         "keep-beats-from-before-a-gap",
-        observing.Watch,
+        health.Watch,
         "begin_look",
         "        self.beating.clear()\n",
         "",
@@ -81,8 +80,8 @@ _EDITS = (
     ),
     (
         "take-every-node-for-beating",
-        observing.Watch,
-        "judge",
+        health.Watch,
+        "observe",
         "node in self.beating,",
         "True,",
         "node/test_observer.py",
@@ -90,7 +89,7 @@ _EDITS = (
     ),
     (
         "ask-on-for-ever",
-        observing.Watch,
+        health.Watch,
         "ask",
         "        self.asked.pop(node, None)\n",
         "",
@@ -118,7 +117,7 @@ _EDITS = (
     # Fences and their proofs.
     (
         "forget-how-long-the-look-took",
-        observing,
+        health,
         "sort_ends",
         "now - observation.took - changed",
         "now - changed",
@@ -127,7 +126,7 @@ _EDITS = (
     ),
     (
         "allow-writes-for-rounds-after-a-fence",
-        observing,
+        health,
         "sort_ends",
         "end.ended + ROUND",
         "end.ended + 10 * ROUND",
@@ -136,7 +135,7 @@ _EDITS = (
     ),
     (
         "count-any-answer-against-a-proof",
-        observing,
+        health,
         "sort_ends",
         "(answers and now - end.ended > ANSWER_WAIT)",
         "answers",

@@ -28,9 +28,8 @@ from .effects import (
     ReadManagerRecord,
     WriteIntent,
 )
-from .health import Verdict, judge
+from .health import Verdict, judge, just_answered
 from .memory import Crm, CrmSettings
-from .observing import just_answered
 from .pausing import DISARMED
 
 

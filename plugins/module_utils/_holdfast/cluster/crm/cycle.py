@@ -40,8 +40,8 @@ from .effects import (
     WakeNodes,
     WriteState,
 )
+from .health import sort_ends
 from .memory import Crm, WallClock
-from .observing import sort_ends
 from .repair_plan import Records
 from .takeover import record_restored, take_over
 
