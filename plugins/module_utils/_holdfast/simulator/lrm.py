@@ -82,10 +82,6 @@ class LrmDaemon(Daemon):
         )
         self.performs = {**self.clocks_and_log(), **self._make_performs()}
 
-    def ask_to_end(self, what: str) -> None:
-        """Ask this process to end, as systemd does by SIGTERM; *what* is what the node does."""
-        self.shutdown = what
-
     def gone(self) -> None:
         self.machine.beats_in = False
         self.machine.starting.clear()
