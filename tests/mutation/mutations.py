@@ -207,7 +207,7 @@ def _stop_is_said_before_it_is_done(
     original: Any, round_: Any, service_id: str, status: Any, *more: Any
 ) -> None:
     original(round_, service_id, status, *more)
-    round_.resolve(status.uid, CommandResult(service_id, Outcome.OK, "stopped", round_.wall))
+    round_.resolve(status.uid, CommandResult(service_id, Outcome.OK, "stopped", round_.seen.wall))
 
 
 def _failed_stops_are_stops(original: Any, round_: Any, local_: Any, end: Any) -> None:

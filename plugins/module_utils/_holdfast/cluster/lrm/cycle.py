@@ -41,7 +41,15 @@ from .effects import (
     WriteReport,
 )
 from .host_lease import HostLease
-from .round import MANAGERS_RECORD, OLDER_RECORD, OWN_RECORD, Hindrance, Memory
+from .round import (
+    IDLE_AFTER,
+    MANAGERS_RECORD,
+    OLDER_RECORD,
+    OWN_RECORD,
+    Hindrance,
+    LocalSeen,
+    Memory,
+)
 
 HEARTBEAT = 1.0
 """Seconds between two heartbeats on the whiteboard."""
@@ -69,7 +77,7 @@ class LrmSettings:
     joins: bool
     virtual: str | None = ""
     room: tuple[float, float] | None = None
-    idle_after: float = step.IDLE_AFTER
+    idle_after: float = IDLE_AFTER
 
 
 @dataclass
@@ -213,7 +221,7 @@ def _decide(lrm: Lrm, trouble: str, clocks: Clocks, now: float) -> Cycle[None]:
     if has_read and not trouble:
         yield from _note_jump(lrm, clocks, current)
     jobs = yield from _take_jobs(lrm)
-    seen = step.LocalSeen(
+    seen = LocalSeen(
         now=now,
         wall=current.wall,
         state=lrm.state,

@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..model import policy
-from ..model.desired import IGNORE, Wanted
+from ..model.desired import IGNORE
 from ..model.report import POWEROFF, REBOOT, RESTART, Mode, Phase, Report
-from ..model.state import ClusterState, NodeState
+from ..model.state import NodeState
 from ..model.states import ServiceState
 from .round import LocalRound
 
@@ -27,35 +27,28 @@ UNBOUND = frozenset(
 """States of a service for which its node needs no watchdog."""
 
 
-def update_mode(
-    round_: LocalRound,
-    state: ClusterState | None,
-    desired: Wanted | None,
-    shutdown: str,
-    waited: float,
-) -> None:
-    """Update the LRM's mode and phase; it was told to end *waited* seconds ago."""
-    said = round_.report.mode
-    bound = _bound(round_, state)
-    mode = _mode(said, round_.report.node, state, desired, shutdown)
+def update_mode(round_: LocalRound) -> None:
+    """Update the LRM's mode and phase."""
+    said, seen = round_.report.mode, round_.seen
+    shutdown, desired = seen.shutdown, seen.desired
+    bound, mode = _bound(round_), _mode(round_)
     if shutdown and mode is Mode.MAINTENANCE and desired is not None:
         # Proxmox VE's HA manager waits until systemd kills what still runs.  Here, services that
         # are left at the timeout are stopped.  An empty node reports that it shuts down.
-        late = waited >= desired.policy.shutdown_timeout
+        late = seen.shutdown_for >= desired.policy.shutdown_timeout
         if late or not (bound or _is_stuck(round_.report)):
             mode = Mode.SHUTDOWN
     round_.set(mode=mode, goes_down=shutdown if shutdown in (REBOOT, POWEROFF) else "")
-    now = round_.now
     since = round_.memory.idle_since
     if bound:
         since = None
     elif since is None:
-        since = now
+        since = seen.now
     if since is not round_.memory.idle_since:
         round_.memory = replace(round_.memory, idle_since=since)
-    idle = since is not None and now - since >= round_.idle_after
+    idle = since is not None and seen.now - since >= seen.idle_after
     # The manager must read the mode before the phase follows it.
-    phase = _next_phase(round_, state, said, bound, idle)
+    phase = _next_phase(round_, said, bound, idle)
     if phase is not round_.report.phase:
         round_.set(phase=phase)
         round_.memory = replace(round_.memory, idle_since=None)
@@ -71,19 +64,14 @@ def stops_all(mode: Mode, shutdown: str) -> bool:
     return shutdown in (REBOOT, POWEROFF) and mode in (Mode.RESTART, Mode.SHUTDOWN)
 
 
-def may_end(
-    round_: LocalRound,
-    state: ClusterState | None,
-    desired: Wanted | None,
-    shutdown: str,
-    waited: float,
-) -> bool:
+def may_end(round_: LocalRound) -> bool:
     """Return whether the LRM may end now.
 
     Services are frozen by a manager that is present and not in global maintenance.  Frozen services
     are stopped before their node shuts down.  Services that are being migrated here are awaited for
     ``shutdown_timeout``.
     """
+    shutdown, waited, desired = round_.seen.shutdown, round_.seen.shutdown_for, round_.seen.desired
     if not shutdown or round_.busy:
         return False
     if round_.report.phase is Phase.LOST:
@@ -92,11 +80,11 @@ def may_end(
         goes_down = shutdown in (REBOOT, POWEROFF)
         return goes_down and round_.report.lease_lost and not round_.report.running()
     late = desired is None or waited >= desired.policy.shutdown_timeout
-    if shutdown != RESTART and not late and state is not None and round_.report.coming:
+    if shutdown != RESTART and not late and round_.state is not None and round_.report.coming:
         return False
     if round_.report.mode is Mode.SHUTDOWN:
         return not round_.report.running()
-    if not _bound(round_, state):
+    if not _bound(round_):
         return shutdown == RESTART or not round_.report.to_be_stopped()
     if waited < FREEZE_WAIT or round_.report.mode is Mode.MAINTENANCE:
         return False
@@ -108,17 +96,16 @@ def _is_stuck(report: Report) -> bool:
     return bool(report.running()) and not report.to_be_stopped()
 
 
-def _mode(
-    last: Mode, node: str, state: ClusterState | None, desired: Wanted | None, shutdown: str
-) -> Mode:
+def _mode(round_: LocalRound) -> Mode:
+    state, desired, shutdown = round_.state, round_.seen.desired, round_.seen.shutdown
     if desired is None or state is None:
-        return last
+        return round_.report.mode
     if shutdown == RESTART:
         return Mode.RESTART
     if state.disarm_mode == IGNORE and not shutdown:
         # Otherwise an unmanaged service would keep the watchdog of a drained node armed.
         return Mode.DISARM
-    if node in desired.in_force(state.ended).maintenance:
+    if round_.report.node in desired.in_force(state.ended).maintenance:
         return Mode.MAINTENANCE
     if shutdown:
         chosen = desired.policy.shutdown
@@ -130,14 +117,14 @@ def _mode(
     return Mode.DISARM if state.disarm else Mode.ACTIVE
 
 
-def _bound(round_: LocalRound, state: ClusterState | None) -> bool:
+def _bound(round_: LocalRound) -> bool:
     """Return whether a service is or will be active here; unchanged if that is unknown.
 
     A service in error whose stop is to be repeated counts: the stop needs an active LRM.
     """
+    state, report = round_.state, round_.report
     if state is None:
-        return round_.report.phase is not Phase.WAIT
-    report = round_.report
+        return report.phase is not Phase.WAIT
     return any(
         status.state not in UNBOUND
         or (
@@ -151,10 +138,8 @@ def _bound(round_: LocalRound, state: ClusterState | None) -> bool:
     )
 
 
-def _next_phase(
-    round_: LocalRound, state: ClusterState | None, mode: Mode, bound: bool, idle: bool
-) -> Phase:
-    phase = round_.report.phase
+def _next_phase(round_: LocalRound, mode: Mode, bound: bool, idle: bool) -> Phase:
+    phase, state = round_.report.phase, round_.state
     own = state.nodes.get(round_.report.node) if state is not None else None
     fenced = own is not None and own.state is NodeState.FENCE
     if phase in (Phase.ACTIVE, Phase.MAINTENANCE):

@@ -12,45 +12,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..model import versions
-from ..model.desired import IGNORE, Wanted
-from ..model.jobs import Job, JobEnd, JobKind, Purpose
+from ..model.desired import IGNORE
+from ..model.jobs import Job, JobKind, Purpose
 from ..model.report import WORKED_ON, LocalService, LocalState, Mode, Phase, Report
 from ..model.state import ClusterState
 from . import commands, mode
 from .results import note_end
-from .round import LocalRound, Memory
+from .round import LocalRound, LocalSeen, Memory
 
 SETTLED_AFTER = 60.0
 """Seconds a service must run before its earlier failures are forgotten."""
-
-IDLE_AFTER = 600.0
-"""Seconds without a service after which an LRM disarms the watchdog: 60 rounds of 10 s in Proxmox
-VE's HA manager."""
-
-
-@dataclass(frozen=True)
-class LocalSeen:
-    """What an LRM observed in this turn.
-
-    *now* is monotonic seconds, *wall* seconds since 1970.  *state* is the manager's record and
-    *desired* its configuration, None if they cannot be read.  *lease_trouble* is empty while this
-    node's host lease is fresh, *renewal_trouble* while its next renewal is expected.  *busy* are
-    the services with a job under way.  *shutdown* is why the LRM was told to end *shutdown_for*
-    seconds ago, or empty.  *room* is the node's CPUs and MiB of memory.
-    """
-
-    now: float
-    wall: float
-    state: ClusterState | None = None
-    desired: Wanted | None = None
-    lease_trouble: str = ""
-    renewal_trouble: str = ""
-    ended: tuple[JobEnd, ...] = ()
-    busy: frozenset[str] = frozenset()
-    shutdown: str = ""
-    shutdown_for: float = 0.0
-    room: tuple[float, float] | None = None
-    idle_after: float = IDLE_AFTER
 
 
 @dataclass(frozen=True)
@@ -109,27 +80,21 @@ def _with_unknown_states(last: Report) -> Mapping[str, LocalService]:
 def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
     """Return what the LRM does next."""
     may_start = not seen.lease_trouble and not seen.renewal_trouble
-    round_ = LocalRound(
-        report, memory, seen.now, seen.wall, set(seen.busy), may_start, seen.idle_after
-    )
     state, refused = seen.state, ""
     if state is not None:
         refused = versions.why_not_followed(report, state)
         if refused or not _knows_boot(report, state):
             state = None
     dead = proved_dead(report, state)
-    if dead:
-        round_.may_start = False
+    round_ = LocalRound(report, memory, seen, set(seen.busy), state, may_start and not dead)
     if state is not None:
-        here = state.services_named(report.node)
-        round_.ordered = frozenset(state.services[one].uid for one in here)
         _drop_probed_services(round_, state)
-        commands.report_incoming(round_, state, seen.desired)
+        commands.report_incoming(round_, state)
     for end in seen.ended:
         note_end(round_, end)
     _begin_first_probes(round_)
     said = round_.report.mode
-    mode.update_mode(round_, state, seen.desired, seen.shutdown, seen.shutdown_for)
+    mode.update_mode(round_)
     if seen.room is not None:
         round_.set(room=seen.room)
     if seen.lease_trouble:
@@ -138,14 +103,14 @@ def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
     else:
         round_.set(lease_lost=False)
         if state is not None:
-            commands.follow(round_, state, seen.desired)
+            commands.follow(round_, state)
         if mode.stops_all(said, seen.shutdown):
             _stop_everything(round_, "its node shuts down")
         elif dead:
             _stop_everything(round_, dead)
         elif round_.report.mode is not Mode.DISARM:
-            _monitor(round_, seen.desired)
-    ends = mode.may_end(round_, state, seen.desired, seen.shutdown, seen.shutdown_for)
+            _monitor(round_)
+    ends = mode.may_end(round_)
     return LocalStep(round_.report, round_.memory, tuple(round_.jobs), ends, refused)
 
 
@@ -208,22 +173,22 @@ def _knows_boot(report: Report, state: ClusterState) -> bool:
     return known is not None and known.boot == report.boot
 
 
-def _monitor(round_: LocalRound, desired: Wanted | None) -> None:
+def _monitor(round_: LocalRound) -> None:
     """Monitor the services that run here, except unmanaged ones.
 
     The manager takes those out of the record, which it cannot do during maintenance.
     """
-    ignored = desired.ignored if desired is not None else frozenset()
     for service_id, local in sorted(round_.report.services.items()):
         if local.state is not LocalState.RUNNING or service_id in round_.busy:
             continue
-        if service_id in ignored:
+        declared = round_.declared.get(service_id)
+        if declared is not None and declared.ignored:
             continue
         since = round_.memory.running_since.get(service_id)
         if since is None:
             round_.note_running(local.definition)
             continue
-        if not local.settled and round_.now - since >= SETTLED_AFTER:
+        if not local.settled and round_.seen.now - since >= SETTLED_AFTER:
             round_.put(replace(local, settled=True, restarts=0))
-        if round_.now >= round_.memory.monitor_due[service_id]:
+        if round_.seen.now >= round_.memory.monitor_due[service_id]:
             round_.begin(Job(JobKind.MONITOR, local.definition, local.uid))
