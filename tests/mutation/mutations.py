@@ -39,7 +39,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.round import Round
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
     commands,
-    mode,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
     results as lrm_results,
@@ -404,7 +403,7 @@ MUTATIONS = (
         changed(lease_proof, "why_no_proof", returns("")),
         random_scenario.PAUSES,
     ),
-    Mutation("go-on-when-shut-down", changed(mode, "stops_all", returns(False))),
+    Mutation("go-on-when-shut-down", changed(lrm_step, "stops_all", returns(False))),
     *RECORD_MUTATIONS,
     *CYCLE_MUTATIONS,
     *JUDGING_MUTATIONS,

@@ -11,11 +11,10 @@ from dataclasses import replace
 
 from ..model.desired import IGNORE
 from ..model.jobs import Job, JobKind, Purpose
-from ..model.report import NOT_RUNNING, CommandResult, LocalService, LocalState, Outcome
+from ..model.report import NOT_RUNNING, CommandResult, LocalService, LocalState, Outcome, Phase
 from ..model.service import Service
 from ..model.state import ClusterState, ServiceStatus
 from ..model.states import HELD, LOCAL, STOPS, ServiceState
-from . import mode
 from .round import LocalRound
 
 
@@ -84,7 +83,7 @@ often as the manager repeats its own."""
 def follow(round_: LocalRound, state: ClusterState) -> None:
     """Follow the manager's commands, and release what the record no longer has."""
     _raise_floors(round_, state)
-    acts = mode.may_act(round_)
+    acts = round_.report.phase in (Phase.ACTIVE, Phase.MAINTENANCE)
     node = round_.report.node
     for service_id in sorted({*state.services_named(node), *round_.report.services}):
         status = state.services.get(service_id)
