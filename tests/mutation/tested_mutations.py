@@ -19,6 +19,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     cycle,
     fencing,
     pausing,
+    steady,
     step,
     takeover,
 )
@@ -158,7 +159,9 @@ def _believes_suspects(original: Any, round_: Any, service_id: str) -> None:
     seen = round_.seen.nodes.get(before.node)
     if seen is None or seen.report is None or round_.online(before.node):
         return
-    step._active(round_, service_id, before, wanted, seen.report)
+    running = before.state is ServiceState.STARTED
+    handle = steady.handle_started if running else crm_commands.take_result
+    handle(round_, service_id, before, wanted, seen.report)
 
 
 def _own_stop_answers(original: Any, round_: Any, local_: Any, end: Any) -> None:

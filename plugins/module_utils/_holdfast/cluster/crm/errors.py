@@ -122,8 +122,7 @@ def clear(round_: Round, service_id: str, status: ServiceStatus) -> None:
 
 def _is_stuck(round_: Round, service_id: str, status: ServiceStatus) -> bool:
     """Return whether its node reports that it cannot stop the service."""
-    report = round_.report(status.node)
-    local = report.services.get(service_id) if report is not None else None
+    local = round_.local(service_id, status.node)
     return local is not None and local.state is LocalState.BLOCKED
 
 
@@ -131,8 +130,7 @@ def _is_gone(round_: Round, service_id: str, status: ServiceStatus) -> bool:
     """Return whether a new LRM found the service stopped that could not be stopped before."""
     if not round_.online(status.node):
         return False
-    report = round_.report(status.node)
-    local = report.services.get(service_id) if report is not None else None
+    local = round_.local(service_id, status.node)
     return local is not None and local.uid == status.uid and local.state is LocalState.STOPPED
 
 

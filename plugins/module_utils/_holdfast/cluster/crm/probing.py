@@ -55,8 +55,7 @@ def _wait_for_answers(
         reason = f"found on {found[0]}; {reason}"
     if len(found) > 1:
         reason = f"it runs on {' and '.join(found)}: stop it on all but one by hand"
-    if round_.explain(service_id, status, reason):
-        round_.say("probe", reason, service=service_id)
+    round_.explain(service_id, status, reason, "probe")
 
 
 def _adopt(
@@ -106,8 +105,7 @@ def _wait_for_home(round_: Round, service_id: str, status: ServiceStatus) -> Non
         f"declared on {home}, which is not in the configuration of {round_.state.manager}:"
         " deploy it there, or declare it on another node"
     )
-    if round_.explain(service_id, status, reason):
-        round_.say("probe", reason, service=service_id, node=home)
+    round_.explain(service_id, status, reason, "probe", home)
 
 
 def _fail(

@@ -15,7 +15,7 @@ from typing import Optional, Union
 
 from ..model.desired import Request
 from ..model.observed import Seen, Timing
-from ..model.report import NOT_RUNNING, POWEROFF, REBOOT, LocalState, Mode, Report
+from ..model.report import NOT_RUNNING, POWEROFF, REBOOT, LocalService, LocalState, Mode, Report
 from ..model.state import ClusterState, Event, NodeState, NodeStatus, ServiceStatus
 from ..model.states import ServiceState
 from .load import Load
@@ -125,12 +125,13 @@ class Round:
         self._own_services()[service_id] = status
         self._note(service_id, before, status)
 
-    def explain(self, service_id: str, status: ServiceStatus, reason: str) -> bool:
-        """Set why a service waits; return whether that is another reason than before."""
-        changed = reason != status.reason
-        if changed:
+    def explain(
+        self, service_id: str, status: ServiceStatus, reason: str, kind: str, node: str = ""
+    ) -> None:
+        """Set why a service waits, with an event if that is another reason than before."""
+        if reason != status.reason:
             self.set_service(service_id, replace(status, reason=reason))
-        return changed
+            self.say(kind, reason, service=service_id, node=node)
 
     def refuse(self, service_id: str, request: Request, why: str) -> None:
         """Write an event that an operator's request is refused, and why."""
@@ -150,6 +151,11 @@ class Round:
         before = self._own_services().pop(service_id)
         self._note(service_id, before, None)
         self.say("forgotten", why, service=service_id)
+
+    def local(self, service_id: str, node: str) -> LocalService | None:
+        """Return a service as its node's report has it, None if the report does not."""
+        report = self.report(node)
+        return report.services.get(service_id) if report is not None else None
 
     def reported_elsewhere(self, service_id: str, node: str) -> str:
         """Return a node other than *node* whose report has the service; empty if none.

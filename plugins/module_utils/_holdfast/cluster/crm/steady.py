@@ -232,7 +232,7 @@ def _has_to_wait(round_: Round, service_id: str, status: ServiceStatus, desired:
     """Return whether the start has to wait, and record why."""
     reason = _target_obstacle(round_, status)
     if reason:
-        _wait(round_, service_id, status, reason)
+        round_.explain(service_id, status, reason, "waiting")
         return True
     reason = _start_obstacle(round_, status, desired) or _report_obstacle(
         round_, service_id, status
@@ -242,7 +242,7 @@ def _has_to_wait(round_: Round, service_id: str, status: ServiceStatus, desired:
         last = status.node or status.last_node
         status = replace(status, state=ServiceState.STOPPED, node="", target="", last_node=last)
     if reason:
-        _wait(round_, service_id, status, reason)
+        round_.explain(service_id, status, reason, "waiting")
     return bool(reason)
 
 
@@ -264,7 +264,7 @@ def _start(round_: Round, service_id: str, status: ServiceStatus, desired: Servi
     if not chosen.node:
         if status.leave:
             reason = selection.cannot_leave(status.last_node, status.leave, reason)
-        _wait(round_, service_id, status, reason)
+        round_.explain(service_id, status, reason, "waiting")
         return
     if recovering:
         reason = f"recovered from {status.node}; {reason}"
@@ -370,7 +370,7 @@ def _stop_on_its_target(round_: Round, service_id: str, status: ServiceStatus) -
     """Stop a service that is no longer desired where a migration may have brought it."""
     reason = _target_obstacle(round_, status)
     if reason:
-        _wait(round_, service_id, status, reason)
+        round_.explain(service_id, status, reason, "waiting")
         return
     reason = "may have come there when its node died, and is not wanted: stopped, to be sure"
     there = replace(status, node=status.target, target="", last_node=status.target, reason=reason)
@@ -386,9 +386,3 @@ def _target_obstacle(round_: Round, status: ServiceStatus) -> str:
     if status.target not in round_.seen.nodes or state is NodeState.ONLINE:
         return ""
     return f"was migrating to {status.target}, which is {state.value} and may run it"
-
-
-def _wait(round_: Round, service_id: str, status: ServiceStatus, reason: str) -> None:
-    """Set why a service waits, with an event if that is another reason than before."""
-    if round_.explain(service_id, status, reason):
-        round_.say("waiting", reason, service=service_id)

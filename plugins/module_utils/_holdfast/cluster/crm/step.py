@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from ..model.desired import CLEAR, MOVE, Request
 from ..model.observed import Seen, Timing
 from ..model.policy import COUNT
-from ..model.report import Report
 from ..model.service import Service
 from ..model.state import REMOVED_KEPT, ClusterState, ServiceStatus
 from ..model.states import HELD, ServiceState
@@ -148,13 +147,17 @@ def _handle(round_: Round, service_id: str) -> None:
 def _advance(
     round_: Round, service_id: str, status: ServiceStatus, desired: Service | None
 ) -> None:
-    """Probe a service, or handle what its node reports if that node is online."""
+    """Probe a service, or handle its command or running state if its node is online."""
     if status.state is ServiceState.PROBE:
         probing.handle(round_, service_id, status, desired)
         return
     report = round_.report(status.node)
-    if report is not None and round_.online(status.node):
-        _active(round_, service_id, status, desired, report)
+    if report is None or not round_.online(status.node):
+        return
+    if status.state is ServiceState.STARTED:
+        steady.handle_started(round_, service_id, status, desired, report)
+    else:
+        commands.take_result(round_, service_id, status, desired, report)
 
 
 def _begin_probe(round_: Round, service_id: str, desired: Service) -> None:
@@ -268,24 +271,13 @@ def _move_stopped(round_: Round, service_id: str, heard: ServiceStatus, node: st
     round_.say("request", reason, service=service_id, node=node)
 
 
-def _active(
-    round_: Round, service_id: str, status: ServiceStatus, desired: Service | None, report: Report
-) -> None:
-    """Handle a service on an online node: the result of its command, or its running state."""
-    if status.state is ServiceState.STARTED:
-        steady.handle_started(round_, service_id, status, desired, report)
-        return
-    commands.take_result(round_, service_id, status, desired, report)
-
-
 def _report_unknown_node(round_: Round, service_id: str, status: ServiceStatus) -> None:
     """Report a service on a node that was removed.  The removal proves nothing."""
     reason = (
         f"may run on {status.node}, which is not in the configuration any more:"
         " put it back, and remove it once it is drained"
     )
-    if round_.explain(service_id, status, reason):
-        round_.say("blocked", reason, service=service_id, node=status.node)
+    round_.explain(service_id, status, reason, "blocked", status.node)
 
 
 def _close_failovers(round_: Round) -> None:
