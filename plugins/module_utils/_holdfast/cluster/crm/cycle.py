@@ -14,7 +14,7 @@ from ...errors import LeaseError, NoAnswerError, StorageError
 from ..model.effects import Clocks, Cycle, ForgetRepeated, Log, ReadClocks, perform
 from ..model.lease_freeing import Freeing, freeing
 from ..model.observed import FenceReport, Seen
-from ..model.state import ClusterState, NodeState
+from ..model.state import ClusterState, Event, NodeState
 from ..model.versions import not_heard_yet, older_than_reports, paused, reports_seen
 from . import eligibility, step
 from .candidate import watch_manager
@@ -319,8 +319,8 @@ def _write(crm: Crm, state: ClusterState, proofs: list[FenceReport]) -> Cycle[No
         except (StorageError, LeaseError):
             crm.stop_managing()
             raise
-        for line in _new_events(before, state):
-            yield from perform(line)
+        for event in new_events(before, state):
+            yield from perform(_line(event, state.epoch))
         crm.state = crm.written = state
         yield from perform(WakeNodes())
     yield from crm.record_freeing(record)
@@ -369,20 +369,21 @@ def _is_off(state: ClusterState, node: str) -> bool:
     return status is not None and status.state is NodeState.OFF
 
 
-def _new_events(before: ClusterState | None, after: ClusterState) -> list[Log]:
-    """Return a journal line for each event that is new in *after*."""
+def new_events(before: ClusterState | None, after: ClusterState) -> list[Event]:
+    """Return the events that *after* has beyond *before*, in their order."""
+    if before is not None and before.events is after.events:
+        return []
     known = set(before.events) if before is not None else set()
-    lines = []
-    for event in after.events:
-        if event not in known:
-            about = " ".join(part for part in (event.service, event.node) if part)
-            lines.append(
-                Log(
-                    f"{event.kind} {about}: {event.text}",
-                    node=event.node,
-                    service=event.service,
-                    epoch=after.epoch,
-                    reason=event.text,
-                )
-            )
-    return lines
+    return [event for event in after.events if event not in known]
+
+
+def _line(event: Event, epoch: int) -> Log:
+    """Return the journal line of an event."""
+    about = " ".join(part for part in (event.service, event.node) if part)
+    return Log(
+        f"{event.kind} {about}: {event.text}",
+        node=event.node,
+        service=event.service,
+        epoch=epoch,
+        reason=event.text,
+    )
