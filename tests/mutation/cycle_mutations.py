@@ -379,8 +379,8 @@ _EDITS = (
         "follow-an-older-epoch",
         versions,
         "why_not_followed",
-        "    if state.epoch < report.epoch:",
-        "    if False:",
+        "    if below is None:",
+        '    if below is None or below[0] == "epoch":',
         STALE,
     ),
 )

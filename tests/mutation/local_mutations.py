@@ -52,8 +52,8 @@ _EDITS = (
         "follow-fewer-commands",
         versions,
         "why_not_followed",
-        "    if known < report.commands:",
-        "    if False:",
+        "    if below is None:",
+        '    if below is None or below[0] == "command":',
         STALE,
     ),
     # What is reported.
