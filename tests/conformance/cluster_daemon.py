@@ -14,8 +14,8 @@ from typing import Any
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
     cycle,
     effects,
-    freeze,
     memory,
+    pausing,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.effects import (
     Clocks,
@@ -106,7 +106,7 @@ class ClusterDaemon:
         if not self._has_lock:
             return
         self._has_lock = self._world.bind(self._machine, MANAGER_LOCK, WATCHDOG)
-        if not self._has_lock or self._storage.state.disarm == freeze.DISARMED:
+        if not self._has_lock or self._storage.state.disarm == pausing.DISARMED:
             self._machine.watchdogs.pop(WATCHDOG, None)
 
     def play_turns(self) -> None:

@@ -8,8 +8,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     candidate,
     cycle,
     freed_leases,
-    manager,
-    observing,
+    health,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
     cycle as lrm_cycle,
@@ -35,7 +34,7 @@ _EDITS = (
     # The manager: look, decide, write the record, confirm the lease, act.
     (
         "give-orders-without-the-lease",
-        manager,
+        cycle,
         "_may_act",
         "if not (yield from perform(HoldsManagerLease())):",
         "if False:",
@@ -43,7 +42,7 @@ _EDITS = (
     ),
     (
         "give-orders-though-late",
-        manager,
+        cycle,
         "_may_act",
         "if (yield from crm.is_late()):",
         "if False:",
@@ -51,15 +50,15 @@ _EDITS = (
     ),
     (
         "keep-old-ends-of-fences",
-        manager,
-        "manage",
+        cycle,
+        "_manage",
         "    crm.drop_ends()\n",
         "",
         MIXED,
     ),
     (
         "manage-by-an-older-configuration",
-        manager,
+        cycle,
         "_observe",
         "    if older:",
         "    if False:",
@@ -67,7 +66,7 @@ _EDITS = (
     ),
     (
         "forget-the-trouble-of-this-node",
-        manager,
+        cycle,
         "_observe",
         "storage_trouble=observation.trouble or crm.trouble,",
         'storage_trouble="",',
@@ -75,7 +74,7 @@ _EDITS = (
     ),
     (
         "forget-the-hold-of-the-board",
-        manager,
+        cycle,
         "_observe",
         "held=observation.held,",
         'held="",',
@@ -83,7 +82,7 @@ _EDITS = (
     ),
     (
         "forget-fences-under-way",
-        manager,
+        cycle,
         "_observe",
         "fencing=crm.fencing | {end.report.node for end in crm.held_back},",
         "fencing=frozenset(),",
@@ -91,7 +90,7 @@ _EDITS = (
     ),
     (
         "write-and-do-not-remember-it",
-        manager,
+        cycle,
         "_write",
         "        crm.state = crm.written = state\n",
         "        crm.written = None\n",
@@ -223,7 +222,7 @@ _EDITS = (
     # What a CRM observes.
     (
         "count-what-nobody-watched-as-silence",
-        observing.Watch,
+        health.Watch,
         "begin_look",
         "if now - self.looked > self.settings.timing.suspect_after:",
         "if False:",
@@ -231,7 +230,7 @@ _EDITS = (
     ),
     (
         "take-a-failed-lease-for-dead",
-        observing.Watch,
+        health.Watch,
         "lease_sight",
         "    if lease.state is HostState.FAIL:\n        return LeaseSight.FAILED",
         "    if lease.state is HostState.FAIL:\n        return LeaseSight.DEAD",
@@ -239,7 +238,7 @@ _EDITS = (
     ),
     (
         "trust-reads-that-are-old",
-        observing.Watch,
+        health.Watch,
         "own_trouble",
         "    if own.unchanged_for >= late_seconds:",
         "    if False:",
@@ -380,8 +379,8 @@ _EDITS = (
         "follow-an-older-epoch",
         versions,
         "why_not_followed",
-        "    if state.epoch < report.epoch:",
-        "    if False:",
+        "    if below is None:",
+        '    if below is None or below[0] == "epoch":',
         STALE,
     ),
 )

@@ -10,9 +10,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     fencing,
     freed_leases,
     health,
-    manager,
     memory,
-    observing,
 )
 from ansible_collections.holdfast.ha.tests.mutation.making import Mutation, edited
 from ansible_collections.holdfast.ha.tests.simulation import random_scenario
@@ -43,7 +41,7 @@ _EDITS = (
     ),
     (
         "manage-on-after-orders-that-were-not-given",
-        manager,
+        cycle,
         "_may_act",
         "        crm.stop_managing()\n",
         "",
@@ -76,7 +74,7 @@ _EDITS = (
     ),
     (
         "let-the-own-renewal-be-four-times-as-late",
-        observing.Watch,
+        health.Watch,
         "own_trouble",
         "own.unchanged_for >= late_seconds",
         "own.unchanged_for >= 4 * late_seconds",
@@ -84,7 +82,7 @@ _EDITS = (
     ),
     (
         "count-silence-from-the-last-heartbeat-alone",
-        observing.Watch,
+        health.Watch,
         "silent_for",
         "max(self.changed[node], self.watched_since)",
         "self.changed[node]",
@@ -141,7 +139,7 @@ _EDITS = (
     ),
     (
         "wait-for-the-next-fence-by-the-wall-clock",
-        manager,
+        cycle,
         "_observe",
         "now=clocks.mono,",
         "now=clocks.wall,",

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import freeze, step
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import pausing, step
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
     commands,
     results,
@@ -52,8 +52,8 @@ _EDITS = (
         "follow-fewer-commands",
         versions,
         "why_not_followed",
-        "    if known < report.commands:",
-        "    if False:",
+        "    if below is None:",
+        '    if below is None or below[0] == "command":',
         STALE,
     ),
     # What is reported.
@@ -76,7 +76,7 @@ _EDITS = (
     # What the manager notes.
     (
         "disarm-with-moves-under-way",
-        freeze,
+        pausing,
         "update_disarm",
         " and not _has_transitions(round_)",
         "",

@@ -17,29 +17,28 @@ from unittest.mock import patch
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
     candidate,
+    errors,
     fencing,
-    freeze,
-    global_maintenance,
     health,
     lease_proof,
     nodes,
+    pausing,
     probing,
-    results,
     selection,
-    services,
-    started,
+    steady,
     step,
-    transitions,
+    takeover,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    commands as crm_commands,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.health import (
     Judgement,
     Verdict,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.round import Round
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.step import Intent
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
     commands,
-    mode,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
     results as lrm_results,
@@ -67,6 +66,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Outcome,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
+    Intent,
     NodeState,
     ProofKind,
     ServiceStatus,
@@ -135,7 +135,7 @@ def _does_not_wait_for_the_stop(
     original: Any, round_: Any, service_id: str, status: Any, wanted: Any, report: Any
 ) -> None:
     if status.state in MOVING and status.uid not in round_.fresh:
-        results._finish_move(round_, service_id, status, wanted)
+        crm_commands._finish_move(round_, service_id, status, wanted)
         return
     original(round_, service_id, status, wanted, report)
 
@@ -206,7 +206,7 @@ def _stop_is_said_before_it_is_done(
     original: Any, round_: Any, service_id: str, status: Any, *more: Any
 ) -> None:
     original(round_, service_id, status, *more)
-    round_.resolve(status.uid, CommandResult(service_id, Outcome.OK, "stopped", round_.wall))
+    round_.resolve(status.uid, CommandResult(service_id, Outcome.OK, "stopped", round_.seen.wall))
 
 
 def _failed_stops_are_stops(original: Any, round_: Any, local_: Any, end: Any) -> None:
@@ -257,7 +257,7 @@ def _starts_while_it_migrates(
     original: Any, round_: Any, service_id: str, status: Any, wanted: Any, report: Any
 ) -> None:
     if status.state is ServiceState.MIGRATE and status.uid not in round_.fresh:
-        results._finish_move(round_, service_id, status, wanted)
+        crm_commands._finish_move(round_, service_id, status, wanted)
         return
     original(round_, service_id, status, wanted, report)
 
@@ -269,8 +269,8 @@ def _fences_its_own(original: Any, round_: Any, node: str, status: Any, wanted: 
 def _disarms_at_once(original: Any, round_: Any) -> None:
     """Nobody is waited for."""
     original(round_)
-    if round_.state.disarm == freeze.DISARMING:
-        round_.state = replace(round_.state, disarm=freeze.DISARMED)
+    if round_.state.disarm == pausing.DISARMING:
+        round_.state = replace(round_.state, disarm=pausing.DISARMED)
 
 
 def _doubt_ends_as(sight: Sight) -> Callable[..., None]:
@@ -305,9 +305,11 @@ MUTATIONS = (
     Mutation("start-without-a-host-lease", changed(lrm_step, "step", _no_lease_needed)),
     Mutation(
         "start-before-the-stop-has-ended",
-        changed(results, "take_result", _does_not_wait_for_the_stop),
+        changed(crm_commands, "take_result", _does_not_wait_for_the_stop),
     ),
-    Mutation("take-any-result-for-this-one", changed(results, "take_result", _any_result_counts)),
+    Mutation(
+        "take-any-result-for-this-one", changed(crm_commands, "take_result", _any_result_counts)
+    ),
     Mutation(
         "say-stopped-before-it-is",
         changed(commands, "_execute_stop", _stop_is_said_before_it_is_done),
@@ -317,17 +319,15 @@ MUTATIONS = (
     ),
     Mutation(
         "forget-the-last-manager",
-        changed(step, "take_over", _forgets_the_last_manager),
+        changed(takeover, "take_over", _forgets_the_last_manager),
         random_scenario.STALE,
     ),
     Mutation(
         "forget-a-candidates-fence",
-        changed(step, "take_over", _without_intent),
+        changed(takeover, "take_over", _without_intent),
         random_scenario.CLOSE,
     ),
-    Mutation(
-        "ignore-global-maintenance", changed(global_maintenance, "update_maintenance", _not_held)
-    ),
+    Mutation("ignore-global-maintenance", changed(pausing, "update_maintenance", _not_held)),
     Mutation(
         "forget-where-a-migration-went", changed(fencing, "_recover_service", _forgets_the_target)
     ),
@@ -336,7 +336,7 @@ MUTATIONS = (
     Mutation("try-a-fence-once", changed(fencing, "_handle_fence_end", _gives_up_a_fence)),
     Mutation("look-at-no-service", changed(lrm_step, "_monitor", nothing), random_scenario.CLOSE),
     Mutation("keep-every-result", changed(commands, "prune", nothing)),
-    Mutation("leave-failovers-open", changed(services, "_close_failovers", nothing)),
+    Mutation("leave-failovers-open", changed(step, "_close_failovers", nothing)),
     Mutation("fence-without-a-brake", changed(fencing, "order_fences", _no_brake)),
     Mutation("fence-without-a-reason", changed(candidate, "Intent", _no_reason)),
     Mutation("place-beside-the-opposite", changed(selection, "_apart_nodes", returns({}))),
@@ -354,17 +354,15 @@ MUTATIONS = (
         random_scenario.OPERATORS,
     ),
     Mutation("never-switch-on-again", changed(fencing, "power_on_again", nothing)),
-    Mutation("leave-failed-services", changed(started, "_count_failure", nothing)),
-    Mutation(
-        "skip-the-probe", changed(services, "_handle", _skips_the_probe), random_scenario.LEFT
-    ),
+    Mutation("leave-failed-services", changed(steady, "_count_failure", nothing)),
+    Mutation("skip-the-probe", changed(step, "_handle", _skips_the_probe), random_scenario.LEFT),
     Mutation(
         "start-the-target-while-the-source-runs",
-        changed(results, "take_result", _starts_while_it_migrates),
+        changed(crm_commands, "take_result", _starts_while_it_migrates),
     ),
     Mutation(
         "fence-its-own-node",
-        changed(transitions, "may_demand_fence", _fences_its_own),
+        changed(errors, "may_demand_fence", _fences_its_own),
         random_scenario.FENCES,
     ),
     Mutation(
@@ -378,10 +376,10 @@ MUTATIONS = (
         random_scenario.OPERATORS,
     ),
     Mutation("ignore-strict-rules", changed(Wanted, "node_rule_for", returns(None))),
-    Mutation("ignore-demands-for-a-fence", changed(transitions, "_demand_fence", nothing)),
+    Mutation("ignore-demands-for-a-fence", changed(errors, "_demand_fence", nothing)),
     Mutation(
         "ignore-what-is-asked-for",
-        changed(started, "answer_request", nothing),
+        changed(steady, "answer_request", nothing),
         random_scenario.CLOSE,
     ),
     Mutation("leave-services-on-the-dead", changed(fencing, "_recover_service", nothing)),
@@ -392,20 +390,20 @@ MUTATIONS = (
         changed(probing, "is_verified_off", _was_proved_dead),
         random_scenario.LEFT,
     ),
-    Mutation("arm-without-looking", changed(freeze, "_probe_all", nothing)),
+    Mutation("arm-without-looking", changed(pausing, "_probe_all", nothing)),
     Mutation(
         "fence-while-disarmed-as-a-candidate",
         changed(candidate, "kept_from_fencing", returns("")),
         random_scenario.LEFT,
     ),
-    Mutation("disarm-at-once", changed(freeze, "update_disarm", _disarms_at_once)),
+    Mutation("disarm-at-once", changed(pausing, "update_disarm", _disarms_at_once)),
     Mutation("place-services-on-any-node", changed(selection, "unusable", returns(""))),
     Mutation(
         "believe-the-lease-of-a-virtual-machine",
         changed(lease_proof, "why_no_proof", returns("")),
         random_scenario.PAUSES,
     ),
-    Mutation("go-on-when-shut-down", changed(mode, "stops_all", returns(False))),
+    Mutation("go-on-when-shut-down", changed(lrm_step, "stops_all", returns(False))),
     *RECORD_MUTATIONS,
     *CYCLE_MUTATIONS,
     *JUDGING_MUTATIONS,

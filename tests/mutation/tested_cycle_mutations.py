@@ -11,8 +11,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     candidate,
     cycle,
     freed_leases,
-    manager,
-    observing,
+    health,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
     cycle as lrm_cycle,
@@ -24,8 +23,8 @@ _EDITS = (
     # The manager: look, decide, write the record, confirm the lease, act.
     (
         "decide-though-late",
-        manager,
-        "manage",
+        cycle,
+        "_manage",
         "if (yield from crm.is_late()):",
         "if False:",
         "node/test_crm.py",
@@ -33,7 +32,7 @@ _EDITS = (
     ),
     (
         "keep-the-state-after-a-write-that-failed",
-        manager,
+        cycle,
         "_write",
         "            crm.stop_managing()\n            raise",
         "            pass",
@@ -42,7 +41,7 @@ _EDITS = (
     ),
     (
         "ignore-a-repair-while-managing",
-        manager,
+        cycle,
         "_observe",
         "if desired.generation > state.generation:",
         "if False:",
@@ -163,7 +162,7 @@ _EDITS = (
     # When the end of a fence counts.
     (
         "take-writing-after-a-fence-for-quiet",
-        observing,
+        health,
         "sort_ends",
         "reports.append(replace(end.report, quiet=False))",
         "reports.append(end.report)",
@@ -172,7 +171,7 @@ _EDITS = (
     ),
     (
         "count-a-proof-while-the-node-answers",
-        observing,
+        health,
         "sort_ends",
         " and not answers",
         "",
@@ -182,7 +181,7 @@ _EDITS = (
     # What a CRM observes.
     (
         "take-the-first-block-for-a-heartbeat",
-        observing.Watch,
+        health.Watch,
         "note_block",
         "if before is not None or node in self._blank:",
         "if True:",
@@ -191,7 +190,7 @@ _EDITS = (
     ),
     (
         "take-no-answer-for-silence-at-once",
-        observing.Watch,
+        health.Watch,
         "_answer",
         "return Answer.NO if now - waiting_since >= ANSWER_WAIT else Answer.UNKNOWN",
         "return Answer.NO",
@@ -200,7 +199,7 @@ _EDITS = (
     ),
     (
         "count-an-old-answer",
-        observing.Watch,
+        health.Watch,
         "_answer",
         "now - answered <= ANSWER_WAIT",
         "now - answered <= 60.0",
@@ -209,7 +208,7 @@ _EDITS = (
     ),
     (
         "trust-a-lease-that-expired-without-a-watchdog",
-        observing.Watch,
+        health.Watch,
         "_watchdog_has_fired",
         "    if not ours or not reported:\n        return False",
         "    pass",
@@ -218,7 +217,7 @@ _EDITS = (
     ),
     (
         "take-an-unknown-lease-for-free",
-        observing.Watch,
+        health.Watch,
         "lease_sight",
         "        return LeaseSight.STALE\n    if lease.state is HostState.FREE",
         "        return LeaseSight.FREE\n    if lease.state is HostState.FREE",
@@ -227,7 +226,7 @@ _EDITS = (
     ),
     (
         "trust-slow-reads",
-        observing.Watch,
+        health.Watch,
         "own_trouble",
         "    if took > SLOW_STORAGE:",
         "    if False:",

@@ -13,10 +13,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     fencing,
     freed_leases,
     health,
-    manager,
     nodes,
-    observing,
-    pending_fences,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model import (
     lease_freeing,
@@ -29,7 +26,7 @@ _EDITS = (
     # A turn, and the host lease under which it is played.
     (
         "look-at-the-clock-before-the-lease",
-        manager,
+        cycle,
         "_may_act",
         "    if not (yield from perform(HoldsManagerLease())):\n"
         '        raise LeaseError("the manager lease was lost before the orders were given")\n'
@@ -74,7 +71,7 @@ _EDITS = (
     # What a CRM observes.
     (
         "keep-beats-from-before-a-gap",
-        observing.Watch,
+        health.Watch,
         "begin_look",
         "        self.beating.clear()\n",
         "",
@@ -83,8 +80,8 @@ _EDITS = (
     ),
     (
         "take-every-node-for-beating",
-        observing.Watch,
-        "judge",
+        health.Watch,
+        "observe",
         "node in self.beating,",
         "True,",
         "node/test_observer.py",
@@ -92,7 +89,7 @@ _EDITS = (
     ),
     (
         "ask-on-for-ever",
-        observing.Watch,
+        health.Watch,
         "ask",
         "        self.asked.pop(node, None)\n",
         "",
@@ -120,7 +117,7 @@ _EDITS = (
     # Fences and their proofs.
     (
         "forget-how-long-the-look-took",
-        observing,
+        health,
         "sort_ends",
         "now - observation.took - changed",
         "now - changed",
@@ -129,7 +126,7 @@ _EDITS = (
     ),
     (
         "allow-writes-for-rounds-after-a-fence",
-        observing,
+        health,
         "sort_ends",
         "end.ended + ROUND",
         "end.ended + 10 * ROUND",
@@ -138,7 +135,7 @@ _EDITS = (
     ),
     (
         "count-any-answer-against-a-proof",
-        observing,
+        health,
         "sort_ends",
         "(answers and now - end.ended > ANSWER_WAIT)",
         "answers",
@@ -147,7 +144,7 @@ _EDITS = (
     ),
     (
         "decide-by-proofs-that-are-held-back",
-        manager,
+        cycle,
         "_observe",
         "fences=tuple(crm.fences),",
         "fences=(*crm.fences, *(end.report for end in crm.held_back)),",
@@ -160,7 +157,7 @@ _EDITS = (
         "update_nodes",
         ' and round_.state.disarm != "disarmed"',
         "",
-        "cluster/crm/test_freeze.py",
+        "cluster/crm/test_pausing.py",
         "test_a_fence_without_services_at_stake_is_not_sent_while_all_is_disarmed",
     ),
     (
@@ -183,7 +180,7 @@ _EDITS = (
     ),
     (
         "let-fences-pass-by-any-clock",
-        pending_fences,
+        fencing,
         "_passing",
         "    if not round_.seen.wall_even:",
         "    if False:",
@@ -202,8 +199,8 @@ _EDITS = (
     # Host leases that are freed.
     (
         "free-by-a-proof-that-was-not-accepted",
-        manager,
-        "manage",
+        cycle,
+        "_manage",
         "one if _is_off(decided.state, one.node) else replace(one, confirmed=False)",
         "one",
         "node/test_crm.py",

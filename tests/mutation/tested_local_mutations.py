@@ -10,7 +10,6 @@ from __future__ import annotations
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
     cycle,
     host_lease,
-    mode,
     results,
     step,
 )
@@ -83,7 +82,7 @@ _EDITS = (
     ),
     (
         "go-on-in-the-phase-before-the-loss",
-        mode,
+        step,
         "_next_phase",
         "        if not round_.may_start or fenced:\n            return Phase.LOST\n",
         "",

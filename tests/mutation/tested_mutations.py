@@ -13,13 +13,15 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    commands as crm_commands,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    cycle,
     fencing,
-    freeze,
-    manager,
-    repair_plan,
-    results,
-    services,
+    pausing,
+    steady,
     step,
+    takeover,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.round import Round
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import commands
@@ -148,12 +150,18 @@ def _believes_suspects(original: Any, round_: Any, service_id: str) -> None:
     wanted = round_.seen.wanted.services.get(service_id)
     if before is None or round_.state.services.get(service_id) is not before:
         return
-    if before.state in HELD or before.state in RUNS_NOWHERE or freeze.needs_overlay(round_, before):
+    if (
+        before.state in HELD
+        or before.state in RUNS_NOWHERE
+        or pausing.needs_overlay(round_, before)
+    ):
         return
     seen = round_.seen.nodes.get(before.node)
     if seen is None or seen.report is None or round_.online(before.node):
         return
-    services._active(round_, service_id, before, wanted, seen.report)
+    running = before.state is ServiceState.STARTED
+    handle = steady.handle_started if running else crm_commands.take_result
+    handle(round_, service_id, before, wanted, seen.report)
 
 
 def _own_stop_answers(original: Any, round_: Any, local_: Any, end: Any) -> None:
@@ -220,7 +228,7 @@ def _blocked_is_stopped(
 ) -> None:
     result = report.results.get(status.uid)
     if result is not None and result.outcome is Outcome.BLOCKED:
-        results.finish_stop(round_, service_id, status)
+        round_.finish_stop(service_id, status)
         return
     original(round_, service_id, status, wanted, report)
 
@@ -274,7 +282,7 @@ TESTED = (
         Mutation(
             "look-at-no-own-record-as-a-manager",
             edited(
-                manager,
+                cycle,
                 "_look_at_own_record",
                 "if (yield from perform(OwnRecordStands())):",
                 "if True:",
@@ -320,20 +328,18 @@ TESTED = (
     ),
     FoundByTest(
         Mutation(
-            "repair-and-keep-proofs", changed(repair_plan, "_observed_again", _keeps_nodes), STALE
+            "repair-and-keep-proofs", changed(takeover, "_observed_again", _keeps_nodes), STALE
         ),
         REPAIR,
         "test_no_place_and_no_proof_of_the_old_record_is_believed",
     ),
     FoundByTest(
-        Mutation("repair-and-keep-places", changed(repair_plan, "repaired", _keeps_places), STALE),
+        Mutation("repair-and-keep-places", changed(takeover, "repaired", _keeps_places), STALE),
         REPAIR,
         "test_nothing_is_started_until_every_node_has_answered",
     ),
     FoundByTest(
-        Mutation(
-            "believe-the-report-of-a-suspect", changed(services, "_handle", _believes_suspects)
-        ),
+        Mutation("believe-the-report-of-a-suspect", changed(step, "_handle", _believes_suspects)),
         BELIEVED,
         "test_the_result_in_the_report_of_a_suspect_is_not_believed",
     ),
@@ -370,7 +376,7 @@ TESTED = (
     FoundByTest(
         Mutation(
             "take-over-without-the-power-on-that-was-sent",
-            changed(step, "take_over", _fence_without_up_again),
+            changed(takeover, "take_over", _fence_without_up_again),
         ),
         "cluster/crm/test_probing.py",
         "test_a_node_that_the_last_manager_was_about_to_switch_on_is_not_off_as_it_is_silent",
@@ -378,7 +384,7 @@ TESTED = (
     FoundByTest(
         Mutation(
             "take-over-a-fence-with-the-old-proof",
-            changed(step, "_with_intent", _with_old_proof),
+            changed(takeover, "_with_intent", _with_old_proof),
         ),
         "cluster/crm/test_step.py",
         "test_a_manager_that_is_fenced_may_run_what_it_reports_whatever_proved_it_dead_before",
@@ -395,7 +401,7 @@ TESTED = (
     FoundByTest(
         Mutation(
             "take-a-blocked-stop-for-one",
-            changed(results, "take_result", _blocked_is_stopped),
+            changed(crm_commands, "take_result", _blocked_is_stopped),
             random_scenario.OPERATORS,
         ),
         "cluster/crm/test_started.py",

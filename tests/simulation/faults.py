@@ -56,10 +56,15 @@ def _reset(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
             fleet.world.power_on(machine)
 
 
+def _is_lied_about(machine: Machine, now: float) -> bool:
+    """Return whether its device's lie that it is off is being found out."""
+    return max(machine.lies_until, machine.answers_until) > now
+
+
 def _freeze(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     world = fleet.world
     for machine in machines(fleet, words[0]):
-        if not machine.on or machine.frozen or machine.is_lied_about(world.now):
+        if not machine.on or machine.frozen or _is_lied_about(machine, world.now):
             continue
         world.say(f"{machine.name} freezes")
         with world.changing(machine):
@@ -89,7 +94,7 @@ def _pause(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """A hypervisor pauses virtual machines: their watchdogs and clocks stand still as well."""
     world = fleet.world
     for machine in machines(fleet, words[0]):
-        if not machine.virtual or not machine.awake or machine.is_lied_about(world.now):
+        if not machine.virtual or not machine.awake or _is_lied_about(machine, world.now):
             continue
         world.say(f"{machine.name} is paused")
         with world.changing(machine):
@@ -324,7 +329,21 @@ def _crash(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
 
 
 def _clone(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
-    fleet.world.add_clone(machines(fleet, words[0])[0].name)
+    """Switch a machine on that has the host id of another: it waits for the host lease."""
+    world, first = fleet.world, machines(fleet, words[0])[0]
+    clone = Machine(
+        first.name,
+        first.host_id,
+        world.settings,
+        first.membership,
+        device=first.device,
+        on=False,
+    )
+    clone.renewals.restart(world.now, world.now, first.renewals.period)
+    clone.refresh(world.now)
+    world.clones.setdefault(first.name, []).append(clone)
+    world.say(f"another machine with the host id of {first.name} is switched on")
+    world.power_on(clone)
 
 
 FAULTS: Mapping[str, Verb] = {

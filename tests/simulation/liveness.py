@@ -47,6 +47,7 @@ from ansible_collections.holdfast.ha.tests.simulation.rules import Violation
 from ansible_collections.holdfast.ha.tests.simulation.scenario import (
     Scenario,
 )
+from ansible_collections.holdfast.ha.tests.simulation.slots import lose
 
 CANNOT = " cannot say: a node like that has to boot"
 """What a service that is looked for says of nodes that do not answer."""
@@ -263,7 +264,7 @@ def _let_lrms_begin(fleet: FaultyFleet) -> None:
             continue
         fleet.world.say(f"the operator clears the record of {name}")
         fleet.world.before_change(None)
-        slot.lose(damaged=False)
+        lose(slot, damaged=False)
         slot.told = 0 if gone else slot.told
         fleet.world.after_change(None)
 

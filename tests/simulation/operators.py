@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.freeze import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.pausing import (
     DISARMED,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.repair_plan import (
@@ -179,7 +179,7 @@ def _shutdown(fleet: FaultyFleet, words: Sequence[str], options: Options) -> Non
         if daemon is not None and daemon.alive:
             fleet.world.say(f"{machine.name} is to be shut down: {what}")
             fleet.world.before_change(machine)
-            daemon.ask_to_end(what)
+            daemon.shutdown = what
             fleet.world.after_change(machine)
 
 

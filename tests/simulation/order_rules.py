@@ -7,11 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.freeze import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.pausing import (
     DISARMED,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.global_maintenance import (  # noqa: E501
-    in_force,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     NodeState,
@@ -161,7 +158,7 @@ class OrderRules:
             return
         if state.disarm == DISARMED and wanted.disarm == state.disarm_mode:
             self._rules.broken("S10", f"{by} fences {node} while the cluster is disarmed")
-        hold = in_force(wanted, state.ended).global_maintenance
+        hold = wanted.in_force(state.ended).global_maintenance
         if hold is not None and not hold.until:
             text = f"{by} fences {node} in a global maintenance that was declared"
             self._rules.broken("S10", text)

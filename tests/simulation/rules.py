@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.freeze import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.pausing import (
     DISARMED,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.jobs import (
@@ -282,9 +282,19 @@ class Rules(Checks):
             if {was, status.state} != {NodeState.ONLINE} or not self._world.machines[node].on:
                 continue
             # The round read the report at some time after it began.
-            reports = [self._world.storage.report_at(node, at) for at in (begun, self._world.now)]
+            reports = [self._report_at(node, at) for at in (begun, self._world.now)]
             if not any(one is None or _is_disarmed(one) for one in reports):
                 self.broken("S10", f"{by} takes the cluster for disarmed, but {node} is not")
+
+    def _report_at(self, name: str, when: float) -> Report | None:
+        """Return the record that a node had written by a time not long ago, None if none is known.
+
+        What became of it on storage does not matter.
+        """
+        for content in reversed(self._world.storage.reports[name].history):
+            if content.at <= when:
+                return content.value
+        return None
 
     def in_maintenance(self, state: ClusterState, begun: float) -> bool:
         """Return whether global maintenance is set on the whiteboard, or declared and in force."""

@@ -14,6 +14,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.sh
 )
 from ansible_collections.holdfast.ha.tests.simulation.action import Options, Verb, machines, number
 from ansible_collections.holdfast.ha.tests.simulation.faulty_fleet import FaultyFleet
+from ansible_collections.holdfast.ha.tests.simulation.slots import (
+    go_back,
+    intents_go_back,
+    leases_go_back,
+    lose,
+    lose_newest,
+)
 
 REPORTS, STATES, CONFIGURATION = "reports", "states", "configuration"
 KINDS = (REPORTS, STATES, CONFIGURATION)
@@ -54,11 +61,11 @@ def _rollback(fleet: FaultyFleet, words: Sequence[str], options: Options) -> Non
     else:
         slots = [*_slots(fleet, REPORTS, what), *_slots(fleet, STATES, what)]
     with _changing(fleet):
-        changed = {id(slot) for _name, slot in slots if slot.go_back(then)}
+        changed = {id(slot) for _name, slot in slots if go_back(slot, then)}
         for name in [one for one, slot in storage.states.items() if id(slot) in changed]:
-            storage.intents_go_back(name, then)
+            intents_go_back(storage, name, then)
         if options.get("leases") == "yes":
-            storage.leases_go_back(then)
+            leases_go_back(storage, then)
             fleet.rules.leases_went_back(storage.epoch)
     if changed:
         fleet.went_back = True
@@ -73,20 +80,23 @@ def _zero(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
 
 def _zeroed(slot: Slot[Any], *, newest: bool) -> None:
     if newest:
-        slot.lose_newest(damaged=False)
+        lose_newest(slot, damaged=False)
     else:
-        slot.lose(damaged=False)
+        lose(slot, damaged=False)
 
 
 def _damage_copy(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """The newest copy of a record fails its checksum; readers get the older one."""
-    _lose(fleet, words, "has a damaged copy", lambda slot: slot.lose_newest(damaged=True))
+    _lose(fleet, words, "has a damaged copy", lambda slot: lose_newest(slot, damaged=True))
 
 
 def _late_write(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """A write of long ago is done only now, over the newest copy."""
     _lose(
-        fleet, words, "is overwritten by an older one", lambda slot: slot.lose_newest(damaged=False)
+        fleet,
+        words,
+        "is overwritten by an older one",
+        lambda slot: lose_newest(slot, damaged=False),
     )
 
 
@@ -119,7 +129,7 @@ def _swap(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     with _changing(fleet):
         for node in names:
             for name, slot in _slots(fleet, kind, node):
-                slot.lose(damaged=True)
+                lose(slot, damaged=True)
                 if kind == STATES:
                     fleet.world.storage.intents.pop(name, None)
     fleet.world.say(f"{kind} of {' and '.join(names)} are in each other's place")
@@ -137,7 +147,7 @@ def _damage(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     kind, node = (REPORTS, words[0]) if words[0] not in KINDS else (words[0], "*")
     with _changing(fleet):
         for name, slot in _slots(fleet, kind, words[1] if len(words) > 1 else node):
-            slot.lose(damaged=True)
+            lose(slot, damaged=True)
             if kind == STATES:
                 world.storage.intents.pop(name, None)
     world.say(f"{' '.join(words)} is damaged on the storage")

@@ -5,13 +5,12 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.clock_jump import (
-    Jump,
-    jump_between,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.host_lease import (
     may_have_failed,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.effects import (
     Clocks,
+    Jump,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.performing import (
     read_clocks,
@@ -40,8 +39,8 @@ BEFORE = Clocks(mono=100.0, wall=5000.0, boottime=150.0)
 )
 def test_clocks_that_went_apart_are_a_jump(monotonic, boottime, wall, jump):
     after = Clocks(100.0 + monotonic, 5000.0 + wall, 150.0 + boottime)
-    assert jump_between(BEFORE, after) == jump
-    assert bool(jump_between(BEFORE, after)) == (jump != Jump())
+    assert after.jump_since(BEFORE) == jump
+    assert bool(after.jump_since(BEFORE)) == (jump != Jump())
 
 
 @pytest.mark.parametrize(
@@ -70,4 +69,5 @@ def test_a_jump_is_told(jump, text):
 
 
 def test_the_clocks_of_this_machine_do_not_jump():
-    assert not jump_between(read_clocks(), read_clocks())
+    before = read_clocks()
+    assert not read_clocks().jump_since(before)

@@ -12,10 +12,10 @@ import time
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.adoption import (
-    HostView,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.cycle import (
+    CONFIRM,
+    OWN_LOOK,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.cycle import CONFIRM
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.effects import (
     Fence,
     FenceEnd,
@@ -24,14 +24,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.eligibility import (
     RESIGN_AFTER,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.freeze import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.memory import LATE
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.pausing import (
     DISARMED,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.manager import (
-    OWN_LOOK,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.memory import LATE
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.step import Intent
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     FREEZE,
     Wanted,
@@ -56,6 +52,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Answer,
     FenceReport,
     HostState,
+    HostView,
     LeaseSight,
     NodeSeen,
     PowerReport,
@@ -69,6 +66,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     ClusterState,
+    Intent,
     NodeState,
     NodeStatus,
     ServiceStatus,

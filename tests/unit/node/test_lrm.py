@@ -14,10 +14,10 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.cycle import (
     OWN_LOOK,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.hindrance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.round import (
     HINDERED,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.mode import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.step import (
     FREEZE_WAIT,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (

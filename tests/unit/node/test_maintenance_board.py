@@ -10,12 +10,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     effects,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.memory import (
-    CrmSettings,
-    start_crm,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.wall_clock import (
     EVEN_FOR,
-    first_look,
+    CrmSettings,
+    WallClock,
+    start_crm,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Wanted,
@@ -53,7 +51,7 @@ class Watching:
         self.storage.state = ClusterState(7, "n1", hold=SHORT, board=True)
         self.storage.wanted = Wanted(3, global_maintenance=SHORT)
         self.crm = start_crm(CrmSettings("n2", {"n1": 1, "n2": 2}, Timing(), 15.0))
-        self.crm.wall_clock = first_look(self.clocks())
+        self.crm.wall_clock = WallClock.first_look(self.clocks())
         self.performers = {
             **clocks_and_journal(self.clocks, Repeating(self.clock)),
             effects.ReadManagerRecord: lambda _: self.storage.read_manager(),

@@ -9,14 +9,13 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from ..cluster.crm import cycle, effects, manager
+from ..cluster.crm import cycle, effects
 from ..cluster.crm.memory import Crm, CrmSettings, start_crm
-from ..cluster.model.desired import Wanted
 from ..cluster.model.effects import Cycle
 from ..cluster.model.lease_freeing import Freeing
 from ..cluster.model.observed import FenceReport, PowerReport
-from ..cluster.model.state import ClusterState, Event, Intent
-from ..errors import FormatError, LeaseError, StorageError
+from ..cluster.model.state import ClusterState, Intent
+from ..errors import LeaseError, StorageError
 from .daemon import Acts, Daemon
 from .machine import Machine
 from .observer import Observer
@@ -101,7 +100,7 @@ class CrmDaemon(Daemon):
         if looked > 0.0:
             crm.next_confirmation = self.next_due(crm.next_confirmation, cycle.CONFIRM, looked)
             if crm.written is not None and self.machine.reads:
-                crm.next_own_look = self.next_due(crm.next_own_look, manager.OWN_LOOK, looked)
+                crm.next_own_look = self.next_due(crm.next_own_look, cycle.OWN_LOOK, looked)
 
     def refresh(self, now: float) -> None:
         super().refresh(now)
@@ -147,10 +146,10 @@ class CrmDaemon(Daemon):
             effects.AcquireManagerLease: self._acquire,
             effects.ReleaseManagerLease: lambda _: self._release(),
             effects.ReadManagerLease: self._read_manager_lease,
-            effects.ReadManagerRecord: self._read_manager_record,
-            effects.ReadReadableState: lambda _: self._newest_manager()[0],
+            effects.ReadManagerRecord: lambda _: self.read_manager_record(),
+            effects.ReadReadableState: lambda _: self.newest_manager()[0],
             effects.ReadRecords: lambda _: self.read_records(),
-            effects.ReadDesired: self._read_desired,
+            effects.ReadDesired: lambda _: (self.read_desired(), 1),
             effects.ReadIntent: lambda _: self.read_intent(),
             effects.ReadOwnFreeing: lambda _: storage.freeing.get(self.machine.name, Freeing()),
             effects.OwnRecordStands: lambda _: self.slot.stands(*self._stored),
@@ -252,36 +251,10 @@ class CrmDaemon(Daemon):
         known = holder in self.crm.settings.host_ids
         return effects.LeaseHolder(holder if known else "", self.storage.epoch)
 
-    def _newest_manager(self) -> tuple[ClusterState | None, bool]:
-        """Return the newest record of a manager, and whether a newer one may be damaged."""
-        self.need_reads()
-        view = self.world.stale.get(self.machine.name)
-        return (view.state, False) if view is not None else self.storage.newest_manager()
-
-    def _read_manager_record(self, _effect: effects.ReadManagerRecord) -> ClusterState | None:
-        state, damaged = self._newest_manager()
-        if damaged:
-            raise FormatError("the manager's record is damaged")
-        return state
-
-    def _readable_desired(self) -> tuple[Wanted, bool]:
-        """Return the newest configuration, and whether no newer one can be damaged."""
-        self.need_reads()
-        view = self.world.stale.get(self.machine.name)
-        if view is not None:
-            return view.wanted, True
-        return self.storage.wanted, self.storage.wanted_readable
-
-    def _read_desired(self, _effect: effects.ReadDesired) -> tuple[Wanted, int]:
-        wanted, whole = self._readable_desired()
-        if not whole:
-            raise FormatError("the configuration is damaged")
-        return wanted, 1
-
     def read_records(self) -> effects.StoredRecords:
         """Return the newest records, as a CRM reads them that may become manager."""
-        state, damaged = self._newest_manager()
-        wanted, whole = self._readable_desired()
+        state, damaged = self.newest_manager()
+        wanted, whole = self.newest_desired()
         texts = [
             *(["a record is damaged: the manager's"] if damaged else []),
             *([] if whole else ["a record is damaged: the configuration"]),
@@ -301,7 +274,7 @@ class CrmDaemon(Daemon):
             self._last_put = self.crm.state
         self.world.checks.records(self, self._last_put, state)
         self.confirmed = False
-        for event in new_events(known, state):
+        for event in cycle.new_events(known, state):
             self.fleet.history.append((self.world.now, event))
         self._last_put = state
         self.slot.put(state, self.world.now)
@@ -382,13 +355,3 @@ def _same(before: Crm, after: Crm) -> bool:
     if abs(clock_after.offset - clock.offset) > ROUNDING:
         return False
     return bool(_COMPARED(before) == _COMPARED(after))
-
-
-def new_events(before: ClusterState | None, state: ClusterState) -> list[Event]:
-    """Return the events that *state* has beyond *before*, in their order."""
-    if before is None:
-        return list(state.events)
-    if before.events is state.events:
-        return []
-    known = set(before.events)
-    return [event for event in state.events if event not in known]

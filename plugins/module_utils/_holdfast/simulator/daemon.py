@@ -17,8 +17,10 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..cluster.model.desired import Wanted
 from ..cluster.model.effects import Clocks, Cycle, Effect, ForgetRepeated, Log, ReadClocks
-from ..errors import HoldfastError, StorageError
+from ..cluster.model.state import ClusterState
+from ..errors import FormatError, HoldfastError, StorageError
 from .machine import Machine
 from .moving import Horizon, Moving
 from .settings import ROUND
@@ -208,6 +210,34 @@ class Daemon:
         """Raise ``StorageError`` unless this machine can read the storage."""
         if not self.machine.reads:
             raise StorageError("the storage cannot be read")
+
+    def newest_manager(self) -> tuple[ClusterState | None, bool]:
+        """Return the newest record of a manager, and whether a newer one may be damaged."""
+        self.need_reads()
+        view = self.world.stale.get(self.machine.name)
+        return (view.state, False) if view is not None else self.storage.newest_manager()
+
+    def read_manager_record(self) -> ClusterState | None:
+        """Return the newest record of a manager; ``FormatError`` if it is damaged."""
+        state, damaged = self.newest_manager()
+        if damaged:
+            raise FormatError("the manager's record is damaged")
+        return state
+
+    def newest_desired(self) -> tuple[Wanted, bool]:
+        """Return the newest configuration, and whether no newer one can be damaged."""
+        self.need_reads()
+        view = self.world.stale.get(self.machine.name)
+        if view is not None:
+            return view.wanted, True
+        return self.storage.wanted, self.storage.wanted_readable
+
+    def read_desired(self) -> Wanted:
+        """Return the newest configuration; ``FormatError`` if it is damaged."""
+        wanted, whole = self.newest_desired()
+        if not whole:
+            raise FormatError("the configuration is damaged")
+        return wanted
 
     def perform_from(self, cycle: Cycle[None], effect: Effect[Any] | None, *, late: bool) -> None:
         """Perform *effect*, None for the first one, and all that follow until the cycle waits.

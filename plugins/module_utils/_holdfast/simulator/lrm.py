@@ -11,15 +11,12 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ..cluster.lrm import cycle, effects
-from ..cluster.lrm.clock_jump import jump_between
 from ..cluster.lrm.cycle import Lrm, LrmSettings
 from ..cluster.lrm.host_lease import HostLease
-from ..cluster.model.desired import Wanted
 from ..cluster.model.effects import Cycle
 from ..cluster.model.jobs import JobEnd, JobKind
 from ..cluster.model.observed import HostState
 from ..cluster.model.report import POWEROFF, RESTART, Report
-from ..cluster.model.state import ClusterState
 from ..errors import FormatError, LeaseError, StorageError
 from .daemon import Acts, Daemon
 from .foretold import Foretold
@@ -83,10 +80,6 @@ class LrmDaemon(Daemon):
         )
         self.performs = {**self.clocks_and_log(), **self._make_performs()}
 
-    def ask_to_end(self, what: str) -> None:
-        """Ask this process to end, as systemd does by SIGTERM; *what* is what the node does."""
-        self.shutdown = what
-
     def gone(self) -> None:
         self.machine.beats_in = False
         self.machine.starting.clear()
@@ -116,7 +109,7 @@ class LrmDaemon(Daemon):
         if lrm is None or self.ended or lrm.pending or lrm.report != lrm.written:
             return None
         clocks = self.clocks()
-        if clocks.mono >= lrm.write_again or jump_between(lrm.clocks, clocks):
+        if clocks.mono >= lrm.write_again or clocks.jump_since(lrm.clocks):
             return None
         if self.machine.reads and not self._stands():
             return None
@@ -166,8 +159,8 @@ class LrmDaemon(Daemon):
             effects.FollowJoin: self._follow_join,
             effects.ReadLateFree: self._read_late_free,
             effects.IsFreeingHostLease: lambda _: self.machine.frees,
-            effects.ReadManagerRecord: self._read_manager_record,
-            effects.ReadDesiredFrom: self._read_desired,
+            effects.ReadManagerRecord: lambda _: self.read_manager_record(),
+            effects.ReadDesiredFrom: lambda _: self.read_desired(),
             effects.ReadKeptReport: lambda _: self.read_kept_report(),
             effects.ReadOwnReport: lambda _: self.read_own_report(),
             effects.ContinueAfter: self._continue_after,
@@ -246,25 +239,6 @@ class LrmDaemon(Daemon):
         if self.world.waits_for_late_free(self.machine):
             return "another node may still be freeing its last host lease"
         return ""
-
-    def _read_manager_record(self, _effect: effects.ReadManagerRecord) -> ClusterState | None:
-        self.need_reads()
-        view = self.world.stale.get(self.machine.name)
-        if view is not None:
-            return view.state
-        state, damaged = self.storage.newest_manager()
-        if damaged:
-            raise FormatError("the manager's record is damaged")
-        return state
-
-    def _read_desired(self, _effect: effects.ReadDesiredFrom) -> Wanted:
-        self.need_reads()
-        view = self.world.stale.get(self.machine.name)
-        if view is not None:
-            return view.wanted
-        if not self.storage.wanted_readable:
-            raise FormatError("the configuration is damaged")
-        return self.storage.wanted
 
     def read_kept_report(self) -> effects.NumberedReport:
         """Return the report that the last LRM left on the local disk."""

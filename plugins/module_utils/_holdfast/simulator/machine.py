@@ -185,10 +185,6 @@ class Machine:
         """Whether it can read and write."""
         return self.reads and self.writes
 
-    def is_lied_about(self, now: float) -> bool:
-        """Return whether its device's lie that it is off is being found out."""
-        return max(self.lies_until, self.answers_until) > now
-
     def hears(self, other: Machine) -> bool:
         """Return whether a question to *other* and the answer to it arrive."""
         return (

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a simulated CRM reads and hears of the other nodes; ``cluster/crm/observing.py`` judges it.
+"""What a simulated CRM reads and hears of the other nodes; ``cluster/crm/health.py`` judges it.
 
 Looks that were not played are made up for: between two changes of the truth it is told by
 arithmetic what each of them would have read.
@@ -13,10 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..cluster.crm.adoption import HostView
 from ..cluster.crm.effects import Observation
-from ..cluster.crm.observing import LeaseLook, NodeLook, ObserverSettings, start_watch
-from ..cluster.model.observed import HostState, NodeSeen
+from ..cluster.crm.health import LeaseLook, NodeLook, ObserverSettings, start_watch
+from ..cluster.model.observed import HostState, HostView, NodeSeen
 from ..cluster.model.report import Report
 from .machine import Machine
 from .moving import Horizon, Moving
@@ -122,7 +121,7 @@ class Observer:
         report, lost = self._report(name, age > self._half)
         lease = self._lease_look(name, other, self._world.now, horizon) if asked else None
         look = NodeLook(report, lost, "", lease, self._world.lease_proof.get(name))
-        return self.watch.judge(name, look, mono, self._world.settings.lease_fails)
+        return self.watch.observe(name, look, mono, self._world.settings.lease_fails)
 
     def lease_is_dead(self, name: str, horizon: Horizon | None) -> bool:
         """Return whether sanlock grants the leases of a node, proof of its death or not.

@@ -100,42 +100,6 @@ class Slot(Generic[T]):
             and not (self.damaged or self.copy_damaged)
         )
 
-    def go_back(self, then: float) -> bool:
-        """Put back what was there at the time *then*; return whether that is something else."""
-        found: Content[T] = Content()
-        for one in self.history:
-            if one.at > then:
-                break
-            found = one
-        if found.value is self.value and not self.damaged:
-            return False
-        self._set(found)
-        return True
-
-    def lose_newest(self, *, damaged: bool) -> None:
-        """Lose the newest copy: it is zeroed, or *damaged*; the other one is what is read then."""
-        content = Content(self.before_since, self.before_sequence, self.before)
-        if damaged and (self.copy_damaged or self.before is None):
-            # A damaged copy beside a blank one is taken for a first write that was torn.
-            self.damaged = self.copy_damaged
-            if self.damaged:
-                return
-        self._set(content)
-        self.copy_damaged = damaged and self.value is not None
-
-    def lose(self, *, damaged: bool) -> None:
-        """Lose both copies: they are zeroed, or *damaged*."""
-        if damaged:
-            self.damaged = self.written is not None or self.damaged
-        else:
-            self._set(Content())
-
-    def _set(self, content: Content[T]) -> None:
-        self.value, self.sequence, self.since = content.value, content.sequence, content.at
-        self.before, self.before_sequence = content.before, content.before_sequence
-        self.before_since = content.before_since
-        self.damaged = self.copy_damaged = False
-
 
 @dataclass
 class SharedStorage:
@@ -184,22 +148,9 @@ class SharedStorage:
         self.intents[name] = intent
         self.intended.append((now, name, intent))
 
-    def intents_go_back(self, name: str, then: float) -> None:
-        """Put back what a candidate meant to do at the time *then*."""
-        earlier = [one for at, by, one in self.intended if by == name and at <= then]
-        self.intents.pop(name, None)
-        if earlier:
-            self.intents[name] = earlier[-1]
-
     def note_leases(self, now: float) -> None:
         """Note which versions both leases have from now on."""
         self.leased.append((now, self.epoch, self.configuration_lease))
-
-    def leases_go_back(self, then: float) -> None:
-        """Give both leases the versions back that they had at the time *then*."""
-        for at, epoch, version in self.leased:
-            if at <= then:
-                self.epoch, self.configuration_lease = epoch, version
 
     @property
     def wanted(self) -> Wanted:
@@ -226,16 +177,6 @@ class SharedStorage:
         """Return a node's record, None if there is none or it is damaged."""
         slot = self.reports[name]
         return None if slot.damaged else slot.value
-
-    def report_at(self, name: str, when: float) -> Report | None:
-        """Return the record that a node had written by a time not long ago, None if none is known.
-
-        What became of it on storage does not matter.
-        """
-        for content in reversed(self.reports[name].history):
-            if content.at <= when:
-                return content.value
-        return None
 
     def manager_record(self) -> ClusterState | None:
         """Return the newest record of a manager; None if there is none, or it is damaged."""

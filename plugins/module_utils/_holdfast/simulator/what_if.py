@@ -35,7 +35,6 @@ CALM = 20.0
 """Seconds without any event after which the simulation ends, if nothing is under way."""
 
 LOOKED_AT = 0.25
-DRAIN_WAITS = 60.0
 
 
 @dataclass(frozen=True)

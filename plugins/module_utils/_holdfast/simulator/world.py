@@ -132,23 +132,6 @@ class World:
         with self.changing(machine):
             machine.network = works
 
-    def add_clone(self, name: str) -> None:
-        """Switch a machine on that has the host id of another: it waits for the host lease."""
-        first = self.machines[name]
-        clone = Machine(
-            name,
-            first.host_id,
-            self.settings,
-            first.membership,
-            device=first.device,
-            on=False,
-        )
-        clone.renewals.restart(self.now, self.now, first.renewals.period)
-        clone.refresh(self.now)
-        self.clones.setdefault(name, []).append(clone)
-        self.say(f"another machine with the host id of {name} is switched on")
-        self.later(self.settings.boot, self._boot, clone, clone.powered)
-
     def machine(self, name: str) -> Machine:
         """Return the machine that works, or worked last, under a node's host id."""
         return self.machines[name]

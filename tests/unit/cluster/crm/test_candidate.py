@@ -9,12 +9,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
     consider,
     kept_from_fencing,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.freeze import (
-    DISARMED,
-    DISARMING,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.memory import (
     CrmSettings,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.pausing import (
+    DISARMED,
+    DISARMING,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     FREEZE,

@@ -9,7 +9,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
     FenceEnd,
     Observation,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.observing import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.health import (
     ANSWER_WAIT,
     ROUND,
     sort_ends,

@@ -7,10 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.global_maintenance import (  # noqa: E501
-    in_force,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.step import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.takeover import (
     take_over,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
@@ -125,7 +122,7 @@ def test_what_is_ended_on_the_whiteboard_ends_the_declared_one_and_stays_ended()
     taken = step(agreed(ADA, ADA, True), look(ADA))
     assert (taken.state.hold, taken.board) == (None, None)
     assert taken.state.ended == {"": ADA.identity}
-    assert in_force(wanted(**ASKED), taken.state.ended).global_maintenance is None
+    assert wanted(**ASKED).in_force(taken.state.ended).global_maintenance is None
     again = step(taken.state, look(ADA))
     assert again.state.hold is None
     assert again.state.events == taken.state.events
@@ -189,7 +186,7 @@ class Places:
         return True
 
     def revoke(self):
-        in_it = in_force(wanted(global_maintenance=self.declared), self.last.ended)
+        in_it = wanted(global_maintenance=self.declared).in_force(self.last.ended)
         self.declared = None
         return False if in_it.global_maintenance is not None else None
 

@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
     step as plain_step,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.step import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.takeover import (
     take_over,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (

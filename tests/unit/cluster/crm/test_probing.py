@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    step as crm_step,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.takeover import (
+    take_over,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     CLEAR,
@@ -237,7 +237,7 @@ def test_a_node_that_the_last_manager_was_about_to_switch_on_is_not_off_as_it_is
 
     def looked_for(power):
         last = state({"web": ASKED}, {"n2": replace(off["n2"], power=power)})
-        return step(crm_step.take_over(last, 8, "n1", 1000.0), look).state.services["web"].state
+        return step(take_over(last, 8, "n1", 1000.0), look).state.services["web"].state
 
     assert looked_for(Power.SENT) is ServiceState.PROBE
     assert looked_for(Power.NONE) is ServiceState.REQUEST_START
@@ -248,7 +248,7 @@ def test_that_a_dead_node_answered_is_remembered_until_it_is_proved_dead_again()
     answered = step(state({"web": ASKED}, off), seen(wanted(WEB), dead)).state
     assert answered.nodes["n2"].up_again
     sent = replace(answered, nodes={"n2": replace(off["n2"], power=Power.SENT)})
-    assert crm_step.take_over(sent, 8, "n1", 2000.0).nodes["n2"].up_again
+    assert take_over(sent, 8, "n1", 2000.0).nodes["n2"].up_again
     fenced = {"n2": replace(answered.nodes["n2"], state=NodeState.FENCE)}
     told = FenceReport("n2", True, "its device says off", 1000.0, 1001.0)
     proved = step(
@@ -468,7 +468,7 @@ def test_the_fence_of_a_candidate_is_not_called_off_as_its_node_was_proved_dead_
     }
     last = replace(state({}, off), manager="n1")
     intent = Intent("n1", "n1 is the manager: no heartbeat for 9.5 s", 1990.0, 1980.0, epoch=7)
-    taken = crm_step.take_over(last, 8, "n3", 2000.0, intent)
+    taken = take_over(last, 8, "n3", 2000.0, intent)
     silent = node_seen("n1", heartbeat_age=60.0, answer=Answer.NO)
     after = step(taken, seen(wanted(), {"n1": silent}), rounds=2).state
     assert after.nodes["n1"].state is NodeState.FENCE

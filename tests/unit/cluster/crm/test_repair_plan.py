@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import step
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.repair_plan import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.takeover import (
     record_restored,
     repaired,
 )

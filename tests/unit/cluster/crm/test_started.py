@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.results import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.commands import (
     EXPECTED_WITHIN,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (

@@ -7,8 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.step import (
-    Intent,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.takeover import (
     take_over,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
@@ -28,6 +27,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ClusterState,
     Event,
     Failover,
+    Intent,
     NodeState,
     NodeStatus,
     Power,

@@ -8,6 +8,9 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import step
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.round import (
+    IDLE_AFTER,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.jobs import (
     Job,
     JobEnd,
@@ -269,7 +272,7 @@ def test_an_lrm_lets_go_when_it_had_nothing_for_long() -> None:
     nothing = look(state({}))
     first = turn(Report("n1", "n1-boot1", phase=Phase.ACTIVE), nothing)
     assert first.report.phase is Phase.ACTIVE
-    later = replace(nothing, now=100.0 + step.IDLE_AFTER)
+    later = replace(nothing, now=100.0 + IDLE_AFTER)
     assert turn(first.report, later, first.memory).report.phase is Phase.WAIT
 
 

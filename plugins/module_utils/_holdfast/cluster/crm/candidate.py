@@ -28,11 +28,9 @@ from .effects import (
     ReadManagerRecord,
     WriteIntent,
 )
-from .freeze import DISARMED
-from .global_maintenance import in_force
-from .health import Verdict, judge
+from .health import Verdict, judge, just_answered
 from .memory import Crm, CrmSettings
-from .observing import just_answered
+from .pausing import DISARMED
 
 
 def watch_manager(crm: Crm, observation: Observation) -> Cycle[None]:
@@ -188,7 +186,7 @@ def kept_from_fencing(
     expired does not count.
     """
     state = last or ClusterState()
-    hold = in_force(desired, state.ended).global_maintenance
+    hold = desired.in_force(state.ended).global_maintenance
     if hold is not None and not (wall_even and hold.expired(wall)):
         return f"global maintenance ({told(hold)})"
     if state.disarm == DISARMED and desired.disarm == state.disarm_mode:

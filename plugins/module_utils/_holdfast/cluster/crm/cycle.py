@@ -3,17 +3,19 @@
 """The CRM's cycle: observe, decide, write the record, confirm the manager lease, act.
 
 Each node's CRM runs one turn every half second under the host lease of its node.  Without a host
-lease it is neither manager nor candidate.  ``manager.py`` is the manager's part of a turn,
-``candidate.py`` the candidate's.
+lease it is neither manager nor candidate.  A candidate's part of a turn is in ``candidate.py``.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...errors import LeaseError, NoAnswerError, StorageError
-from ..model.effects import Cycle, ForgetRepeated, Log, ReadClocks, perform
+from ..model.effects import Clocks, Cycle, ForgetRepeated, Log, ReadClocks, perform
 from ..model.lease_freeing import Freeing, freeing
-from ..model.state import ClusterState
-from ..model.versions import not_heard_yet, paused
+from ..model.observed import FenceReport, Seen
+from ..model.state import ClusterState, Event, NodeState
+from ..model.versions import not_heard_yet, older_than_reports, paused, reports_seen
 from . import eligibility, step
 from .candidate import watch_manager
 from .effects import (
@@ -21,23 +23,33 @@ from .effects import (
     AdoptHostLease,
     AwaitPredecessor,
     ConfirmHostLease,
+    Fence,
     HoldsManagerLease,
+    IsEnding,
     LeaveHostLease,
     Look,
     Observation,
+    OwnRecordStands,
+    PowerOn,
+    ReadDesired,
     ReadIntent,
     ReadReadableState,
+    SetBoardMaintenance,
     ShowTrouble,
     TakeEnded,
+    WakeNodes,
+    WriteState,
 )
-from .manager import manage
-from .memory import Crm
-from .observing import sort_ends
+from .health import sort_ends
+from .memory import Crm, WallClock
 from .repair_plan import Records
-from .wall_clock import first_look
+from .takeover import record_restored, take_over
 
 CONFIRM = 1.0
 """Seconds between two confirmations of this node's host lease."""
+
+OWN_LOOK = 5.0
+"""Seconds between two checks of the manager's own record on storage."""
 
 
 def turn(crm: Crm) -> Cycle[None]:
@@ -66,7 +78,7 @@ def _turn(crm: Crm) -> Cycle[None]:
     clocks = yield from perform(ReadClocks())
     crm.begun = clocks.mono
     if crm.wall_clock is None:
-        crm.wall_clock = first_look(clocks)
+        crm.wall_clock = WallClock.first_look(clocks)
     yield from perform(AwaitPredecessor())
     if not (yield from _has_host_lease(crm)):
         return
@@ -84,7 +96,7 @@ def _turn(crm: Crm) -> Cycle[None]:
         record = freeing(crm.host_lease_generation, crm.freed_leases.to_record())
         yield from crm.record_freeing(record)
     else:
-        yield from manage(crm, crm.state, observation, clocks)
+        yield from _manage(crm, crm.state, observation, clocks)
 
 
 def _has_host_lease(crm: Crm) -> Cycle[bool]:
@@ -169,7 +181,7 @@ def _take_over(crm: Crm, records: Records, epoch: int, observation: Observation)
     intent = yield from perform(ReadIntent())
     clocks = yield from perform(ReadClocks())
     last, node = records.state or ClusterState(), crm.settings.node
-    state = step.take_over(last, epoch, node, clocks.wall, intent)
+    state = take_over(last, epoch, node, clocks.wall, intent)
     crm.state = yield from eligibility.with_own_membership(node, state, clocks.wall)
     crm.written = None
     crm.pause_reason = ""
@@ -192,3 +204,186 @@ def _is_eligible(crm: Crm, last: ClusterState, observation: Observation) -> Cycl
         crm.drop_ends()
         yield from crm.give_up_lease()
     return not why
+
+
+def _manage(crm: Crm, state: ClusterState, observation: Observation, clocks: Clocks) -> Cycle[None]:
+    """Decide, write the decision, and act on it.  *clocks* were read after the observation."""
+    keeps = yield from _keeps_managing(crm, state, observation, clocks)
+    if keeps is None:
+        return
+    crm.state = keeps
+    observed = yield from _observe(crm, keeps, observation)
+    if observed is None or crm.state is None:
+        return
+    start, seen = observed
+    decided = step.step(start, seen, crm.settings.timing)
+    crm.changes = decided.changes
+    crm.trouble = ""
+    if (yield from crm.is_late()):
+        return
+    # A fence whose node still answers was not accepted as proof, so it does not free the host lease
+    # either.
+    proofs = [
+        one if _is_off(decided.state, one.node) else replace(one, confirmed=False)
+        for one in seen.fences
+    ]
+    yield from _write(crm, decided.state, proofs)
+    crm.drop_ends()
+    yield from _act(crm, decided)
+
+
+def _keeps_managing(
+    crm: Crm, state: ClusterState, observation: Observation, clocks: Clocks
+) -> Cycle[ClusterState | None]:
+    """Return the state to continue with, or None if the manager may not act in this turn.
+
+    A deploy can change the fence settings while this node is manager.
+    """
+    why = yield from crm.obstacle(state, observation)
+    if not why:
+        node = crm.settings.node
+        return (yield from eligibility.with_own_membership(node, state, clocks.wall))
+    yield from perform(Log(why, repeated=True))
+    if crm.membership_differs_since is None:
+        crm.membership_differs_since = clocks.mono
+    if clocks.mono - crm.membership_differs_since >= eligibility.RESIGN_AFTER:
+        text = "the manager lease is given up: this node's membership is another one"
+        yield from perform(Log(text))
+        crm.stop_managing()
+        yield from crm.give_up_lease()
+    return None
+
+
+def _observe(
+    crm: Crm, state: ClusterState, observation: Observation
+) -> Cycle[tuple[ClusterState, Seen] | None]:
+    """Return the input of the decision, or None if the manager cannot decide in this turn."""
+    foreign = eligibility.foreign_hosts(observation, crm.settings.timing.suspect_after)
+    if foreign != state.foreign_hosts:
+        state = replace(state, foreign_hosts=foreign)
+    desired, slot = yield from perform(ReadDesired())
+    if desired.generation > state.generation:
+        records = yield from crm.records(observation)
+        yield from crm.begin_generation(records, state.epoch)
+        return None
+    older = older_than_reports(state, desired, reports_seen(observation.nodes))
+    if older:
+        yield from crm.pause(paused(older))
+        return None
+    clocks = yield from crm.look_at_wall_clock()
+    state = yield from _look_at_own_record(crm, state, clocks)
+    seen = Seen(
+        now=clocks.mono,
+        wall=clocks.wall,
+        wanted=desired,
+        config_slot=slot,
+        nodes=observation.nodes,
+        storage_trouble=observation.trouble or crm.trouble,
+        held=observation.held,
+        fencing=crm.fencing | {end.report.node for end in crm.held_back},
+        fences=tuple(crm.fences),
+        powers=tuple(crm.powers),
+        board_readable=observation.board_readable,
+        wall_even=crm.wall_is_even(clocks),
+    )
+    return state, seen
+
+
+def _look_at_own_record(crm: Crm, state: ClusterState, clocks: Clocks) -> Cycle[ClusterState]:
+    """Return *state*; note that it must be written again if its record is damaged.
+
+    The manager knows what it wrote, so a damaged record loses nothing.
+    """
+    if crm.written is None or clocks.mono < crm.next_own_look:
+        return state
+    crm.next_own_look = clocks.mono + OWN_LOOK
+    if (yield from perform(OwnRecordStands())):
+        return state
+    text = "this manager's record on storage is damaged or older than what was written"
+    yield from perform(Log(text))
+    crm.written = None
+    return record_restored(state, clocks.wall)
+
+
+def _write(crm: Crm, state: ClusterState, proofs: list[FenceReport]) -> Cycle[None]:
+    """Write the record if it changed, and free the host leases that *proofs* prove dead.
+
+    A failed write may still reach the storage, with command uids that must not be used again.  So
+    the manager then reads its record again.
+    """
+    record = freeing(crm.host_lease_generation, crm.freed_leases.to_record(proofs))
+    if state != crm.written:
+        before = crm.state
+        try:
+            yield from perform(WriteState(state, record))
+        except (StorageError, LeaseError):
+            crm.stop_managing()
+            raise
+        for event in new_events(before, state):
+            yield from perform(_line(event, state.epoch))
+        crm.state = crm.written = state
+        yield from perform(WakeNodes())
+    yield from crm.record_freeing(record)
+    crm.state = state
+    for fence in proofs:
+        clocks = yield from perform(ReadClocks())
+        yield from crm.freed_leases.fence_ended(fence, clocks.mono)
+
+
+def _act(crm: Crm, decided: step.Step) -> Cycle[None]:
+    """Send the orders of a written decision, after confirming the manager lease."""
+    if not decided.fences and not decided.powers and decided.board is None:
+        return
+    nodes = [order.node for order in decided.fences]
+    for node in nodes:
+        yield from crm.freed_leases.fence_begins(node, crm.settings.host_ids[node])
+    if not (yield from _may_act(crm)):
+        for node in nodes:
+            crm.freed_leases.forget(node)
+        return
+    for node in nodes:
+        yield from perform(Fence(node))
+    for node in decided.powers:
+        yield from perform(PowerOn(node))
+    if decided.board is not None:
+        yield from perform(SetBoardMaintenance(decided.board))
+
+
+def _may_act(crm: Crm) -> Cycle[bool]:
+    """Return whether orders may be sent now.  Nothing is read between this and the orders."""
+    if not (yield from perform(HoldsManagerLease())):
+        raise LeaseError("the manager lease was lost before the orders were given")
+    if (yield from perform(IsEnding())):
+        # This process would not wait for the end of the orders.
+        return False
+    if (yield from crm.is_late()):
+        # The written orders were not sent: read the record and decide again.
+        crm.stop_managing()
+        return False
+    return True
+
+
+def _is_off(state: ClusterState, node: str) -> bool:
+    """Return whether *node* is proved dead in *state*."""
+    status = state.nodes.get(node)
+    return status is not None and status.state is NodeState.OFF
+
+
+def new_events(before: ClusterState | None, after: ClusterState) -> list[Event]:
+    """Return the events that *after* has beyond *before*, in their order."""
+    if before is not None and before.events is after.events:
+        return []
+    known = set(before.events) if before is not None else set()
+    return [event for event in after.events if event not in known]
+
+
+def _line(event: Event, epoch: int) -> Log:
+    """Return the journal line of an event."""
+    about = " ".join(part for part in (event.service, event.node) if part)
+    return Log(
+        f"{event.kind} {about}: {event.text}",
+        node=event.node,
+        service=event.service,
+        epoch=epoch,
+        reason=event.text,
+    )

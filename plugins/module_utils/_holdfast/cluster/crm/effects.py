@@ -16,11 +16,10 @@ from ..model.desired import Wanted
 from ..model.effects import Effect
 from ..model.lease_freeing import Freeing
 from ..model.membership import Membership
-from ..model.observed import FenceReport, NodeSeen, PowerReport
+from ..model.observed import FenceReport, HostView, NodeSeen, PowerReport
 from ..model.report import Report
 from ..model.state import ClusterState, Intent
 from ..model.versions import LeaseVersion
-from .adoption import HostView
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,67 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether this node's CRM may be manager or candidate with its own membership."""
+"""Which node may be manager by its membership, and when a new membership is recorded.
+
+A node whose membership differs from the recorded one is not manager.  It may replace the recorded
+membership when every running node that stays has the new one, and every removed node has no service
+and does not run.  Only one node holds the manager lease, so two nodes never manage with different
+memberships.
+
+A silent node that stays need not agree while no node is removed: any manager knows it and fences it
+before its services are recovered.  So a deploy can correct fence settings while a fence fails, and
+a node may die during a deploy.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from ..model.effects import Cycle, Log, perform
-from ..model.membership import Membership
-from ..model.state import FOREIGN_KEPT, ClusterState
-from .adoption import REMEDY, Hosts, HostView, why_not_manager, with_membership
+from ..model.membership import (
+    REMEDY,
+    Acceptance,
+    Membership,
+    Place,
+    differences,
+    with_version,
+)
+from ..model.observed import HostView, LeaseSight
+from ..model.state import FOREIGN_KEPT, ClusterState, Event, NodeState
 from .effects import LookAtForeignHost, Observation, ReadDesired, ReadOwnMembership
 
 RESIGN_AFTER = 10.0
 """Seconds for which a manager whose membership changed waits before it releases the manager lease.
 A deploy changes the fence settings of all nodes within a few seconds."""
+
+_STOPPED = (LeaseSight.FREE, LeaseSight.DEAD)
+_IN_USE = (NodeState.ONLINE, NodeState.SUSPECT, NodeState.FENCE)
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """The view of each host id, and the age at which a heartbeat is no longer fresh."""
+
+    views: Mapping[int, HostView]
+    suspect_after: float
+
+    def of(self, host_id: int) -> HostView:
+        """Return the view of a host id; without a block it is silent."""
+        return self.views.get(host_id, HostView(age=math.inf))
+
+    def runs(self, host_id: int) -> bool:
+        """Return whether the host id has a fresh heartbeat."""
+        view = self.of(host_id)
+        return view.beats and view.age < self.suspect_after
+
+    def is_silent(self, host_id: int) -> bool:
+        """Return whether the host id was observed long enough and has no fresh heartbeat."""
+        return not self.runs(host_id) and not self.is_new(host_id)
+
+    def is_new(self, host_id: int) -> bool:
+        """Return whether the host id was not observed long enough to be called silent."""
+        return not self.runs(host_id) and self.of(host_id).age < self.suspect_after
 
 
 def obstacle(
@@ -83,3 +130,130 @@ def _views(
     for host_id in recorded.keys() - set(host_ids.values()):
         views[host_id] = yield from perform(LookAtForeignHost(host_id, views.get(host_id)))
     return views
+
+
+def why_not_manager(
+    state: ClusterState, own: Membership, hosts: Hosts, acceptance: Acceptance | None = None
+) -> str:
+    """Return why a node with the membership *own* may not be manager; empty if it may.
+
+    *state* is the manager's record.  With *acceptance*, an operator's request for this membership,
+    the nodes that stay need not have it yet.
+    """
+    recorded = state.membership
+    if recorded is not None and recorded.digest == own.digest:
+        return ""
+    version = recorded.version if recorded is not None else 0
+    accepted = (
+        acceptance is not None and acceptance.digest == own.digest and acceptance.after == version
+    )
+    if recorded is None:
+        return _first_obstacle(state, own, hosts, accepted)
+    removed = {name for name, place in recorded.members.items() if _is_removed(own, name, place)}
+    for name, place in sorted(recorded.members.items()):
+        if name in removed:
+            obstacle = _removal_obstacle(state, own, hosts, name, place, accepted)
+        else:
+            obstacle = _change_obstacle(state, own, hosts, name, place) if not accepted else ""
+            if not removed and hosts.is_silent(place.host_id):
+                obstacle = ""
+        if obstacle:
+            return f"{differences(own, recorded)}; {obstacle}"
+    return ""
+
+
+def with_membership(state: ClusterState, own: Membership, wall: float) -> ClusterState:
+    """Return the state of a manager with *own* recorded as the next membership version."""
+    recorded = state.membership
+    if recorded is not None and recorded.digest == own.digest:
+        return state
+    version = recorded.version + 1 if recorded is not None else 1
+    text = f"membership version {version} with {len(own.members)} nodes"
+    if recorded is not None:
+        text = f"{text}; compared with version {recorded.version}: {differences(own, recorded)}"
+    state = replace(state, membership=with_version(own, version))
+    return state.with_event(Event(wall, "membership", state.manager, "", text))
+
+
+def _is_removed(own: Membership, name: str, place: Place) -> bool:
+    """Return whether *own* lacks a recorded member with its name and host id."""
+    kept = own.members.get(name)
+    return kept is None or kept.host_id != place.host_id
+
+
+def _first_obstacle(state: ClusterState, own: Membership, hosts: Hosts, accepted: bool) -> str:
+    """Return why *own* may not be the first recorded membership.
+
+    A cluster managed without one has its nodes in the record and on the whiteboard.
+    """
+    for name, status in sorted(state.nodes.items()):
+        if name in own.members:
+            continue
+        services = state.services_naming(name)
+        if services:
+            return f"it lacks {name}, which has {_listed(services)} in the manager's record"
+        if status.state in _IN_USE and not accepted:
+            return f"it lacks {name}, which is {status.state.value} in the manager's record"
+    known = own.host_ids()
+    for host_id in sorted(hosts.views.keys() - known.keys()):
+        if hosts.runs(host_id):
+            return f"it lacks host id {host_id} ({hosts.of(host_id).name}), which runs"
+        if hosts.is_new(host_id) and not accepted:
+            return f"it lacks host id {host_id}, whose heartbeat is being watched"
+    return ""
+
+
+def _change_obstacle(
+    state: ClusterState, own: Membership, hosts: Hosts, name: str, place: Place
+) -> str:
+    """Return why a member that stays does not allow the change yet; empty if it does."""
+    view = hosts.of(place.host_id)
+    if hosts.runs(place.host_id):
+        if view.digest == own.digest:
+            return ""
+        return f"{name} {'runs with another membership' if view.digest else 'did not report one'}"
+    if hosts.is_new(place.host_id):
+        return f"the heartbeat of {name} is being watched"
+    status = state.nodes.get(name)
+    if status is not None and status.state is NodeState.OFF:
+        return ""
+    services = state.services_naming(name)
+    if services:
+        return f"{name} is silent and has {_listed(services)} in the manager's record"
+    return _lease_obstacle(name, view)
+
+
+def _removal_obstacle(
+    state: ClusterState,
+    own: Membership,
+    hosts: Hosts,
+    name: str,
+    place: Place,
+    accepted: bool,
+) -> str:
+    """Return why a member cannot be removed, renamed or renumbered yet; empty if it can."""
+    services = state.services_naming(name)
+    if services:
+        return f"{name} has {_listed(services)} in the manager's record: drain it first"
+    view, successor = hosts.of(place.host_id), own.host_ids().get(place.host_id, "")
+    if hosts.runs(place.host_id):
+        if successor and view.name == successor:
+            return ""
+        return f"host id {place.host_id} still runs as {view.name or name}"
+    if hosts.is_new(place.host_id):
+        return f"the heartbeat of {name} is being watched"
+    status = state.nodes.get(name)
+    if accepted or (status is not None and status.state is NodeState.OFF):
+        return ""
+    return _lease_obstacle(name, view)
+
+
+def _lease_obstacle(name: str, view: HostView) -> str:
+    if view.lease in _STOPPED:
+        return ""
+    return f"{name} is silent, but its host lease is {view.lease.value}: it may run"
+
+
+def _listed(services: list[str]) -> str:
+    more = len(services) - 3
+    return ", ".join(services[:3]) + (f" and {more} more services" if more > 0 else "")

@@ -1,22 +1,32 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fences and power-ons: which are sent, how they end, and what a proof of death releases."""
+"""Fences and power-ons: which are sent, how they end, and what a proof of death releases.
+
+A fence may still arrive, or have arrived unseen: one of a candidate, of an earlier manager, or with
+an unknown end.  Such pending fences are remembered.  Otherwise a node would stay off if one hits it
+after its return.  The age of a fence counts on the present manager's wall clock.  Times of another
+clock, or of one that jumped, are not used.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Optional
 
 from ..model.observed import Answer, FenceReport, PowerReport
-from ..model.state import Failover, FenceSender, NodeState, NodeStatus, Power, Proof, ProofKind
-from ..model.states import ServiceState
-from .pending_fences import (
-    fence_may_arrive,
-    is_switched_off,
-    restarts_cut_off,
-    with_fence,
-    with_own_fence,
+from ..model.report import Mode
+from ..model.state import (
+    FENCE_ARRIVES,
+    Failover,
+    FenceSender,
+    NodeState,
+    NodeStatus,
+    PendingFence,
+    Power,
+    Proof,
+    ProofKind,
 )
+from ..model.states import ServiceState
 from .round import FenceOrder, Round
 
 MAX_RETRY = 60.0
@@ -28,6 +38,8 @@ POWER_ATTEMPTS times."""
 
 POWER_RETRY = 30.0
 POWER_ATTEMPTS = 5
+
+FENCES_KEPT = 10
 
 
 def handle_ends(round_: Round) -> None:
@@ -72,7 +84,8 @@ def power_on_again(round_: Round) -> None:
     if round_.seen.held or not round_.timing.power_on_after_fence:
         return
     for name, status in sorted(round_.state.nodes.items()):
-        if not (_is_off(status) or _is_expected(round_, name, status)):
+        off = status.state is NodeState.OFF and status.fenced
+        if not off and not _is_expected(round_, name, status):
             continue
         if status.power and not _may_have_been_cut_off(round_, status):
             continue
@@ -100,7 +113,7 @@ def _handle_fence_end(round_: Round, fence: FenceReport) -> None:
         round_.state = round_.state.with_failover(replace(failover, fence_sent=sent))
     if fence.confirmed and not sign:
         round_.set_node(fence.node, _with_confirmed_fence(round_, status, fence))
-        power = Power.LEFT_OFF if is_switched_off(round_, fence.node) else Power.NONE
+        power = Power.LEFT_OFF if round_.is_switched_off(fence.node) else Power.NONE
         declare_dead(round_, fence.node, _kind(fence), fence.text, power=power)
         return
     text = fence.text
@@ -182,10 +195,6 @@ def _handle_power_end(round_: Round, power: PowerReport) -> None:
     round_.say("power_on_failed", f"{power.text}; {more}", node=power.node)
 
 
-def _is_off(status: NodeStatus) -> bool:
-    return status.state is NodeState.OFF and bool(status.fenced)
-
-
 def _is_expected(round_: Round, name: str, status: NodeStatus) -> bool:
     """Return whether a restarting node may be off and needs to be powered on.
 
@@ -193,7 +202,7 @@ def _is_expected(round_: Round, name: str, status: NodeStatus) -> bool:
     """
     if status.state is not NodeState.OFFLINE or round_.state.disarm:
         return False
-    if not restarts_cut_off(round_, name):
+    if not round_.restarts(name) or not _may_be_cut_off(round_, name):
         return False
     return _count_recent_fences(round_, status) < round_.timing.fence_limit
 
@@ -232,7 +241,7 @@ def declare_dead(
     name: str,
     kind: ProofKind,
     by: str,
-    services: Optional[list[str]] = None,
+    services: list[str] | None = None,
     power: Power = Power.NONE,
 ) -> None:
     """Record the proof that a node is dead, and release its services for recovery.
@@ -320,3 +329,106 @@ def _recover_service(round_: Round, service_id: str, name: str, proof: str) -> N
             reason=f"its node {name} is dead: {proof}",
         ),
     )
+
+
+def fence_may_arrive(round_: Round, status: NodeStatus) -> bool:
+    """Return whether a fence with an unknown end may have powered the node off, or may yet.
+
+    A fence that was sent since the node is to be fenced counts at any age.
+    """
+    return _is_present(status) or _is_recent(round_, status.fence_sent_by(FenceSender.MANAGER))
+
+
+def cut_off(round_: Round, name: str) -> bool:
+    """Return whether a silent node must be fenced because an earlier fence may have hit it.
+
+    A restarting node comes back by itself or is powered on.
+    """
+    return _may_be_cut_off(round_, name) and not round_.restarts(name)
+
+
+def with_fence(status: NodeStatus, sent: float, wall: float) -> NodeStatus:
+    """Return a node's status with one more fence that has ended, counted once."""
+    fenced = tuple(sorted({*status.fenced, sent}))[-FENCES_KEPT:]
+    return replace(status, fenced=fenced).with_pending_fence(FenceSender.CANDIDATE, wall)
+
+
+def with_own_fence(status: NodeStatus, wall: float) -> NodeStatus:
+    """Return a node's status with the manager's pending fence counted as ended."""
+    return with_fence(status, status.fence_sent_by(FenceSender.MANAGER), wall)
+
+
+def fences_count_from(status: NodeStatus, wall: float) -> NodeStatus:
+    """Return a node's status with its pending fences as if they were sent now.
+
+    Their times are those of another clock, so their real age is unknown.
+    """
+    return _with_times(status, dict.fromkeys(status.pending_fences, wall))
+
+
+def drop_past_fences(round_: Round) -> None:
+    """Forget the fences that can no longer arrive.  After a clock jump they count from now."""
+    for name, status in round_.state.nodes.items():
+        times = {one: _passing(round_, one) for one in status.pending_fences}
+        if _is_present(status):
+            own = next(one for one in times if one.sender is FenceSender.MANAGER)
+            times[own] = times[own] or own.sent_at
+        if any(at != one.sent_at for one, at in times.items()):
+            round_.set_node(name, _with_times(status, times))
+
+
+def _is_present(status: NodeStatus) -> bool:
+    """Return whether a fence with an unknown end was sent since the node is to be fenced."""
+    sent = status.fence_sent_by(FenceSender.MANAGER)
+    return status.state is NodeState.FENCE and bool(sent) and sent >= status.since
+
+
+def _is_recent(round_: Round, sent: float) -> bool:
+    return sent > 0 and round_.seen.wall - sent < FENCE_ARRIVES
+
+
+def _may_be_cut_off(round_: Round, name: str) -> bool:
+    if round_.is_switched_off(name):
+        return False
+    fence = fence_may_arrive(round_, round_.node(name))
+    return fence or _slower_fence_may_have_come(round_, name)
+
+
+def _slower_fence_may_have_come(round_: Round, name: str) -> bool:
+    """Return whether another candidate's fence may have hit a node after its return.
+
+    Each candidate that found the manager silent sent a fence, and only one was confirmed.  A node
+    that is shut down or in maintenance is off by its operator's decision.
+    """
+    status = round_.node(name)
+    leaves = status.mode == Mode.SHUTDOWN.value and not round_.restarts(name)
+    if leaves or name in round_.seen.wanted.maintenance:
+        return False
+    return _is_recent(round_, status.fence_sent_by(FenceSender.CANDIDATE))
+
+
+def _with_times(status: NodeStatus, times: Mapping[PendingFence, float]) -> NodeStatus:
+    """Return a node's status with other times for its pending fences, 0 to drop one.
+
+    A fence that was counted under its old time is then counted under the new one.
+    """
+    moved = {
+        one.sent_at: at
+        for one, at in times.items()
+        if at and one.sender is not FenceSender.CANDIDATE
+    }
+    return replace(
+        status,
+        fenced=tuple(sorted({moved.get(at, at) for at in status.fenced})),
+        pending_fences=tuple(PendingFence(one.sender, at) for one, at in times.items() if at),
+    )
+
+
+def _passing(round_: Round, fence: PendingFence) -> float:
+    """Return the time at which a fence counts as sent from now on, 0 if it is over."""
+    sent, wall = fence.sent_at, round_.seen.wall
+    if sent <= wall < fence.until:
+        return sent
+    if not round_.seen.wall_even:
+        return wall
+    return 0.0 if wall > sent else sent

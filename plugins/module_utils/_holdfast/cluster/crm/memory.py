@@ -23,12 +23,19 @@ from .effects import (
     WriteFreeing,
 )
 from .freed_leases import FreedLeases
-from .repair_plan import Records, compare_stored, repaired
+from .repair_plan import Records, compare_stored
 from .round import Change
-from .wall_clock import EVEN_FOR, WallClock, first_look, look_again
+from .takeover import repaired
 
 LATE = 1.5
 """Seconds: a turn that took longer decides nothing, because what it read may be out of date."""
+
+
+EVEN_FOR = 60.0
+"""Seconds without a jump before an expiry is trusted."""
+
+JUMP = 1.0
+"""Seconds: a larger change of the offset between the clocks is a jump."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,32 @@ class CrmSettings:
     timing: Timing
     lease_silence: float
     even_for: float = EVEN_FOR
+
+
+@dataclass(frozen=True)
+class WallClock:
+    """The offset of wall minus monotonic time in seconds, even since *even_since* (monotonic).
+
+    The expiry of a maintenance is in wall clock time.  A forward jump would end it early, so a
+    clock that jumped is not trusted for a while.  *jumped_by* is not 0 after a jump.
+    """
+
+    even_since: float
+    offset: float
+    jumped_by: float = 0.0
+
+    @classmethod
+    def first_look(cls, clocks: Clocks) -> WallClock:
+        """Return the wall clock of a starting process, which is not trusted at first."""
+        return cls(clocks.mono, clocks.wall - clocks.mono)
+
+    def look_again(self, clocks: Clocks) -> WallClock:
+        """Return the wall clock after another reading."""
+        offset = clocks.wall - clocks.mono
+        jumped_by = offset - self.offset
+        if abs(jumped_by) > JUMP:
+            return WallClock(clocks.mono, offset, jumped_by)
+        return WallClock(self.even_since, offset)
 
 
 @dataclass
@@ -106,7 +139,7 @@ class Crm:
     def look_at_wall_clock(self) -> Cycle[Clocks]:
         """Read the clocks and record whether the wall clock jumped."""
         clocks = yield from perform(ReadClocks())
-        self.wall_clock = look_again(self.wall_clock or first_look(clocks), clocks)
+        self.wall_clock = (self.wall_clock or WallClock.first_look(clocks)).look_again(clocks)
         if self.wall_clock.jumped_by:
             seconds = self.wall_clock.jumped_by
             text = f"the wall clock jumped by {seconds:.0f} s; no expiry is believed"
@@ -116,7 +149,7 @@ class Crm:
     def wall_is_even(self, clocks: Clocks) -> bool:
         """Return whether the wall clock has not jumped for long enough."""
         clock = self.wall_clock
-        return clock is not None and clock.is_even(clocks.mono, self.settings.even_for)
+        return clock is not None and clocks.mono - clock.even_since >= self.settings.even_for
 
     def records(self, observation: Observation) -> Cycle[Records]:
         """Read the newest records and compare them with what each node has acted on."""

@@ -12,16 +12,17 @@ from ..model.observed import Answer, NodeSeen
 from ..model.report import Mode
 from ..model.state import NodeState, NodeStatus, Power, ProofKind
 from ..model.states import ServiceState
-from .fencing import begin_failover, declare_dead, handle_ends, order_fences
-from .health import Judgement, Verdict, judge
-from .pending_fences import (
+from .fencing import (
+    begin_failover,
     cut_off,
+    declare_dead,
     drop_past_fences,
     fence_may_arrive,
-    is_switched_off,
-    restarts,
+    handle_ends,
+    order_fences,
     with_own_fence,
 )
+from .health import Judgement, Verdict, judge
 from .probing import services_waiting_for
 from .round import Round
 
@@ -351,7 +352,7 @@ def _may_be_released(round_: Round, name: str, status: NodeStatus) -> bool:
     """
     if _is_paused(round_, status):
         return False
-    if fence_may_arrive(round_, status) and not is_switched_off(round_, name):
+    if fence_may_arrive(round_, status) and not round_.is_switched_off(name):
         return False
     return bool(_services_at_stake(round_, name))
 
@@ -363,7 +364,7 @@ def _needs_no_fence(round_: Round, name: str) -> bool:
     """
     if name in round_.seen.fencing or _services_at_stake(round_, name):
         return False
-    return is_switched_off(round_, name) or restarts(round_, name)
+    return round_.is_switched_off(name) or round_.restarts(name)
 
 
 def _cancel_needless_fence(round_: Round, name: str, status: NodeStatus) -> None:
@@ -431,7 +432,7 @@ def _why_left_alone(round_: Round, name: str) -> str:
     if _is_fenced_by_hand(round_, name):
         asked = told(round_.seen.wanted.maintenance[name])
         return f"was to be switched off by hand ({asked}): nothing to recover, not fenced"
-    if is_switched_off(round_, name):
+    if round_.is_switched_off(name):
         return "switched off in order by its operator, with nothing to recover"
     return "silent with no services on it: nothing to recover, not fenced"
 

@@ -13,7 +13,6 @@ from ..model.service import STARTED, Service
 from ..model.state import NodeState, NodeStatus, Power, ServiceStatus
 from ..model.states import ServiceState
 from .round import Round
-from .transitions import forget
 
 
 def handle(round_: Round, service_id: str, status: ServiceStatus, desired: Service | None) -> None:
@@ -22,7 +21,7 @@ def handle(round_: Round, service_id: str, status: ServiceStatus, desired: Servi
         _forget_unmanaged(round_, service_id)
         return
     if desired is None:
-        forget(round_, service_id)
+        round_.forget_service(service_id, "no longer declared, and runs nowhere")
         return
     if _waits_for_busy_node(round_, service_id, status):
         return
@@ -56,8 +55,7 @@ def _wait_for_answers(
         reason = f"found on {found[0]}; {reason}"
     if len(found) > 1:
         reason = f"it runs on {' and '.join(found)}: stop it on all but one by hand"
-    if round_.explain(service_id, status, reason):
-        round_.say("probe", reason, service=service_id)
+    round_.explain(service_id, status, reason, "probe")
 
 
 def _adopt(
@@ -107,8 +105,7 @@ def _wait_for_home(round_: Round, service_id: str, status: ServiceStatus) -> Non
         f"declared on {home}, which is not in the configuration of {round_.state.manager}:"
         " deploy it there, or declare it on another node"
     )
-    if round_.explain(service_id, status, reason):
-        round_.say("probe", reason, service=service_id, node=home)
+    round_.explain(service_id, status, reason, "probe", home)
 
 
 def _fail(
@@ -133,7 +130,7 @@ def _forget_unmanaged(round_: Round, service_id: str) -> None:
     ignored = (*(one for one in state.ignored if one != service_id), service_id)
     round_.state = replace(state, ignored=ignored)
     text = "no longer declared; it was left to its operator before, and may still run"
-    forget(round_, service_id, text)
+    round_.forget_service(service_id, text)
 
 
 def _waits_for_busy_node(round_: Round, service_id: str, status: ServiceStatus) -> bool:

@@ -16,7 +16,7 @@ from math import sqrt
 
 from ..model.service import STARTED
 from ..model.states import MOVING, ServiceState
-from . import selection, transitions
+from . import commands, selection
 from .load import NOTHING
 from .round import Round
 
@@ -50,8 +50,6 @@ def imbalance(loads: Iterable[float]) -> float:
 def rebalance(round_: Round) -> None:
     """Begin the best move if the imbalance has lasted long enough and nothing else moves."""
     policy = round_.seen.wanted.policy
-    if not policy.rebalance:
-        return
     loads = _loads(round_)
     before = imbalance(loads.values())
     if before <= policy.rebalance_threshold:
@@ -93,7 +91,7 @@ def _begin(round_: Round, best: Move, before: float) -> None:
         status = round_.state.services[service_id]
         desired = round_.seen.wanted.services[service_id]
         round_.say("balance", text, service=service_id, node=best.target)
-        transitions.move(round_, service_id, status, desired, selection.Choice(best.target, text))
+        commands.move(round_, service_id, status, desired, selection.Choice(best.target, text))
     round_.state = replace(round_.state, uneven=0.0)
 
 

@@ -1,10 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Repair of the records: what went back in time, what a repair does, and a new generation.
+"""Repair of the records: what went back in time, and what a repair does.
 
-After a repair, places and proofs in the record may be out of date and are not used.  Every node is
-observed again and every service is probed on every node first.  A node that cannot answer must be
-confirmed off; an expired host lease is not enough.
+The state with which the next manager begins is in ``takeover.py``.
 """
 
 from __future__ import annotations
@@ -14,15 +12,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ..model.desired import Wanted
-from ..model.maintenance import Maintenance, told
-from ..model.observed import Seen, Timing
+from ..model.maintenance import Maintenance
 from ..model.report import NOT_RUNNING, Report, Sight
 from ..model.service import STARTED, Service
-from ..model.state import ClusterState, FenceSender, NodeState, NodeStatus, ServiceStatus
-from ..model.states import ACTIVE, ServiceState
+from ..model.state import ClusterState
+from ..model.states import ACTIVE
 from ..model.versions import Floor, LeaseVersion, known_floors, regressions
 from .effects import StoredRecords
-from .round import Round
 
 
 @dataclass(frozen=True)
@@ -198,82 +194,3 @@ def _definitions(reports: Mapping[str, Report]) -> tuple[Definitions, Definition
             if local.state not in NOT_RUNNING:
                 running[service_id] = (node, local.definition)
     return running, last
-
-
-REASON = "asking where it runs after the records were repaired"
-
-
-def repaired(
-    last: ClusterState,
-    desired: Wanted,
-    floors: Iterable[Floor],
-    epoch: int,
-    manager: str,
-    wall: float,
-) -> ClusterState:
-    """Return the state with which *manager* begins the generation of *desired*.
-
-    *last* is the newest readable record.  Command numbers continue above all *floors*, so that no
-    uid is used twice.
-    """
-    commands = max([last.commands, *(floor.commands for floor in floors)]) + 1
-    state = ClusterState(
-        epoch=epoch,
-        manager=manager,
-        commands=commands,
-        nodes={name: _observed_again(status, wall) for name, status in last.nodes.items()},
-        ignored=last.ignored,
-        failovers=tuple(one for one in last.failovers if one.finished),
-        events=last.events,
-        hold=last.hold,
-        hold_from_board=last.hold_from_board,
-        board=last.board,
-        board_pending=last.board_pending,
-        ended=last.ended,
-        membership=last.membership,
-        generation=desired.generation,
-        base=commands,
-    )
-    round_ = Round(state, Seen(0.0, wall, desired), Timing())
-    for service_id, service in sorted(desired.services.items()):
-        if service.ignored:
-            continue
-        before = last.services.get(service_id)
-        place = (before.node or before.last_node) if before is not None else service.node
-        asking = ServiceStatus(
-            ServiceState.PROBE,
-            reason=REASON,
-            last_node=place,
-            request=before.request if before is not None else 0.0,
-        )
-        round_.command(service_id, asking, ServiceState.PROBE)
-    by = f", {told(desired.repaired_by)}" if desired.repaired_by is not None else ""
-    round_.say("repaired", f"the records were repaired{by}: generation {desired.generation} begins")
-    probes = tuple(sorted(round_.state.services))
-    return replace(round_.state, probes=probes)
-
-
-def record_restored(state: ClusterState, wall: float) -> ClusterState:
-    """Return *state* with an event that its record was damaged and is written again.
-
-    The manager knows what it wrote, so nothing is lost.
-    """
-    round_ = Round(state, Seen(0.0, wall, Wanted()), Timing())
-    text = "its record on storage was damaged or older than what it wrote: written again"
-    round_.say("record_restored", text, node=state.manager)
-    return round_.state
-
-
-def _observed_again(status: NodeStatus, wall: float) -> NodeStatus:
-    """Return a node of which only the pending fences are known."""
-    earlier = max(
-        status.fence_sent_by(sender)
-        for sender in (FenceSender.MANAGER, FenceSender.EARLIER_MANAGER)
-    )
-    return NodeStatus(
-        NodeState.UNKNOWN,
-        since=wall,
-        fenced=status.fenced,
-        pending_fences=status.pending_fences,
-        kept=status.kept,
-    ).with_pending_fence(FenceSender.EARLIER_MANAGER, earlier)

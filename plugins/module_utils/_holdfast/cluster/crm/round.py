@@ -15,7 +15,7 @@ from typing import Optional, Union
 
 from ..model.desired import Request
 from ..model.observed import Seen, Timing
-from ..model.report import NOT_RUNNING, LocalState, Report
+from ..model.report import NOT_RUNNING, POWEROFF, REBOOT, LocalService, LocalState, Mode, Report
 from ..model.state import ClusterState, Event, NodeState, NodeStatus, ServiceStatus
 from ..model.states import ServiceState
 from .load import Load
@@ -95,6 +95,14 @@ class Round:
         seen = self.seen.nodes.get(name)
         return seen.report if seen is not None else None
 
+    def is_switched_off(self, name: str) -> bool:
+        """Return whether a silent node was powered off by its operator."""
+        return self._goes_down(name) == POWEROFF
+
+    def restarts(self, name: str) -> bool:
+        """Return whether a silent node, or its LRM, was restarted by its operator."""
+        return self._goes_down(name) == REBOOT or self.node(name).mode == Mode.RESTART.value
+
     def set_node(self, name: str, status: NodeStatus) -> None:
         """Set a node's status, with a new ``since`` if its state changed."""
         before = self.node(name)
@@ -117,23 +125,37 @@ class Round:
         self._own_services()[service_id] = status
         self._note(service_id, before, status)
 
-    def explain(self, service_id: str, status: ServiceStatus, reason: str) -> bool:
-        """Set why a service waits; return whether that is another reason than before."""
-        changed = reason != status.reason
-        if changed:
+    def explain(
+        self, service_id: str, status: ServiceStatus, reason: str, kind: str, node: str = ""
+    ) -> None:
+        """Set why a service waits, with an event if that is another reason than before."""
+        if reason != status.reason:
             self.set_service(service_id, replace(status, reason=reason))
-        return changed
+            self.say(kind, reason, service=service_id, node=node)
 
     def refuse(self, service_id: str, request: Request, why: str) -> None:
         """Write an event that an operator's request is refused, and why."""
         text = f"asked to {request.kind} {request.node}".rstrip()
         self.say("refused", f"{text}: {why}", service=service_id, node=request.node)
 
-    def forget_service(self, service_id: str) -> None:
+    def finish_stop(self, service_id: str, status: ServiceStatus) -> None:
+        """Record that a service was stopped and runs nowhere."""
+        text = f"stopped on {status.node}"
+        stopped = replace(status.stopped(text, status.node), stop_timeout=None)
+        self.set_service(service_id, stopped)
+        self.say("stopped", text, service=service_id, node=status.node)
+
+    def forget_service(self, service_id: str, why: str) -> None:
         """Remove a service from the record.  This counts as a command, too."""
         self.state = replace(self.state, commands=self.state.commands + 1)
         before = self._own_services().pop(service_id)
         self._note(service_id, before, None)
+        self.say("forgotten", why, service=service_id)
+
+    def local(self, service_id: str, node: str) -> LocalService | None:
+        """Return a service as its node's report has it, None if the report does not."""
+        report = self.report(node)
+        return report.services.get(service_id) if report is not None else None
 
     def reported_elsewhere(self, service_id: str, node: str) -> str:
         """Return a node other than *node* whose report has the service; empty if none.
@@ -186,6 +208,10 @@ class Round:
         event = Event(self.seen.wall, kind, node, service, text, others)
         self.changes.append(event)
         self.state = self.state.with_event(event)
+
+    def _goes_down(self, name: str) -> str:
+        report = self.report(name)
+        return report.goes_down if report is not None else ""
 
     def _own_services(self) -> dict[str, ServiceStatus]:
         if self._services is None or self.state.services is not self._services:

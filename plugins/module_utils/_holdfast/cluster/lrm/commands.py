@@ -7,20 +7,18 @@ The report answers commands and probes for as long as the record has them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-from ..model.desired import IGNORE, Wanted
+from ..model.desired import IGNORE
 from ..model.jobs import Job, JobKind, Purpose
-from ..model.report import NOT_RUNNING, CommandResult, LocalService, LocalState, Outcome
+from ..model.report import NOT_RUNNING, CommandResult, LocalService, LocalState, Outcome, Phase
 from ..model.service import Service
 from ..model.state import ClusterState, ServiceStatus
 from ..model.states import HELD, LOCAL, STOPS, ServiceState
-from . import mode
 from .round import LocalRound
 
 
-def answer_probes(round_: LocalRound, state: ClusterState, services: Mapping[str, Service]) -> None:
+def answer_probes(round_: LocalRound, state: ClusterState) -> None:
     """Probe newly declared services here.
 
     A running one is probed again at intervals: if it runs on two nodes, the operator stops one.
@@ -29,22 +27,19 @@ def answer_probes(round_: LocalRound, state: ClusterState, services: Mapping[str
     if state.disarm_mode == IGNORE:
         return
     for service_id in state.probes:
-        definition, status = services.get(service_id), state.services.get(service_id)
+        definition, status = round_.declared.get(service_id), state.services.get(service_id)
         if definition is None or status is None:
             continue
         if service_id in round_.memory.unprobed | round_.busy:
             continue
         found = round_.report.found.get(status.probe(service_id))
-        if found is None or (found and round_.now >= round_.memory.probe_due.get(service_id, 0.0)):
+        if found is None or (
+            found and round_.seen.now >= round_.memory.probe_due.get(service_id, 0.0)
+        ):
             round_.begin_probe(Job(JobKind.PROBE, definition, status.uid))
 
 
-def prune(
-    round_: LocalRound,
-    state: ClusterState,
-    services: Mapping[str, Service],
-    up_to_date: bool,
-) -> None:
+def prune(round_: LocalRound, state: ClusterState) -> None:
     """Drop results and answers that the manager's record no longer asks for."""
     report = round_.report
     if report.results or report.accepted or report.found:
@@ -56,7 +51,7 @@ def prune(
         probes = {state.services[one].probe(one) for one in asked if one in state.services}
         found = {key: one for key, one in report.found.items() if key in probes}
         round_.set(results=results, accepted=accepted, found=found)
-    _prune_left(round_, state, services, up_to_date)
+    _prune_left(round_, state)
     for service_id, local in round_.report.services.items():
         if (
             local.state in NOT_RUNNING
@@ -66,18 +61,13 @@ def prune(
             round_.drop(service_id)
 
 
-def _prune_left(
-    round_: LocalRound,
-    state: ClusterState,
-    services: Mapping[str, Service],
-    up_to_date: bool,
-) -> None:
+def _prune_left(round_: LocalRound, state: ClusterState) -> None:
     """Drop an unmanaged service once it is probed or no longer declared."""
 
     def stays(service_id: str) -> bool:
         status = state.services.get(service_id)
         if status is None:
-            return service_id in services or not up_to_date
+            return service_id in round_.declared or not round_.up_to_date
         asked = status.state is ServiceState.PROBE
         return asked and status.probe(service_id) not in round_.report.found
 
@@ -90,32 +80,31 @@ STOP_AGAIN = 30.0
 often as the manager repeats its own."""
 
 
-def follow(round_: LocalRound, state: ClusterState, desired: Wanted | None) -> None:
+def follow(round_: LocalRound, state: ClusterState) -> None:
     """Follow the manager's commands, and release what the record no longer has."""
-    _raise_floors(round_, state, desired)
-    services: Mapping[str, Service] = desired.services if desired is not None else {}
-    up_to_date = desired is not None and desired.at_least(state.generation, state.config_version)
-    acts = mode.may_act(round_)
+    _raise_floors(round_, state)
+    acts = round_.report.phase in (Phase.ACTIVE, Phase.MAINTENANCE)
     node = round_.report.node
     for service_id in sorted({*state.services_named(node), *round_.report.services}):
         status = state.services.get(service_id)
         if service_id in round_.busy or service_id in round_.memory.unprobed:
             continue
         if status is None:
-            _handle_untracked(round_, service_id, services.get(service_id), state, up_to_date)
+            _handle_untracked(round_, service_id, state)
         elif status.node == node and status.state in LOCAL:
-            if _is_unmanaged(state, status, services.get(service_id)):
+            if _is_unmanaged(state, status, round_.declared.get(service_id)):
                 round_.drop(service_id)
             elif acts and status.state not in HELD:
-                _execute(round_, service_id, status, services.get(service_id), up_to_date)
+                _execute(round_, service_id, status)
         else:
             _stop_misplaced(round_, service_id, status)
-    prune(round_, state, services, up_to_date)
-    answer_probes(round_, state, services)
+    prune(round_, state)
+    answer_probes(round_, state)
 
 
-def _raise_floors(round_: LocalRound, state: ClusterState, desired: Wanted | None) -> None:
+def _raise_floors(round_: LocalRound, state: ClusterState) -> None:
     """Record the versions that are acted on from now on.  A new generation begins with its own."""
+    desired = round_.seen.desired
     same = round_.report.generation == state.generation
     config_version = round_.report.config_version if same else 0
     if desired is not None and desired.generation == state.generation:
@@ -140,16 +129,10 @@ def _is_unmanaged(state: ClusterState, status: ServiceStatus, desired: Service |
     return status.state is ServiceState.FREEZE or in_error
 
 
-def _execute(
-    round_: LocalRound,
-    service_id: str,
-    status: ServiceStatus,
-    desired: Service | None,
-    up_to_date: bool,
-) -> None:
+def _execute(round_: LocalRound, service_id: str, status: ServiceStatus) -> None:
     if status.state is ServiceState.MIGRATE and not status.expected:
         return
-    local = round_.report.services.get(service_id)
+    local, desired = round_.report.services.get(service_id), round_.declared.get(service_id)
     if local is not None and desired is not None and status.state is ServiceState.STARTED:
         local = _take_up_limits(round_, local, desired)
     if status.uid in round_.report.results or status.uid in round_.report.accepted:
@@ -159,15 +142,15 @@ def _execute(
         if came is not None and came.digest() == status.digest:
             desired = came
         if desired is None or desired.digest() != status.digest:
-            if up_to_date:
+            if round_.up_to_date:
                 _refuse(round_, service_id, status.uid, local)
             return
         round_.accept(status.uid, service_id)
-        started = LocalService(desired, LocalState.STARTING, status.uid, round_.wall)
+        started = LocalService(desired, LocalState.STARTING, status.uid, round_.seen.wall)
         round_.put(started)
         round_.begin(Job(JobKind.START, desired, status.uid, other=status.from_node))
     elif status.state in STOPS or status.state is ServiceState.MIGRATE:
-        _execute_stop(round_, service_id, status, local, desired, up_to_date)
+        _execute_stop(round_, service_id, status, local, desired)
     elif status.state is ServiceState.STARTED:
         _adopt(round_, status, local, desired)
 
@@ -189,9 +172,11 @@ def _refuse(round_: LocalRound, service_id: str, uid: str, local: LocalService |
     """Refuse a start whose definition changed; stop a service that runs all the same."""
     text = "its definition changed before it was started"
     if local is None or local.state in NOT_RUNNING:
-        round_.resolve(uid, CommandResult(service_id, Outcome.REFUSED, text, round_.wall))
+        round_.resolve(uid, CommandResult(service_id, Outcome.REFUSED, text, round_.seen.wall))
     elif local.state is LocalState.BLOCKED:
-        round_.resolve(uid, CommandResult(service_id, Outcome.BLOCKED, local.reason, round_.wall))
+        round_.resolve(
+            uid, CommandResult(service_id, Outcome.BLOCKED, local.reason, round_.seen.wall)
+        )
     else:
         round_.accept(uid, service_id)
         round_.stop(replace(local, uid=uid), Purpose.INTERRUPTED, text)
@@ -203,46 +188,39 @@ def _execute_stop(
     status: ServiceStatus,
     local: LocalService | None,
     desired: Service | None,
-    up_to_date: bool,
 ) -> None:
     came = round_.memory.coming.get(service_id)
     definition = local.definition if local is not None else came or desired
-    if definition is None and not up_to_date:
+    if definition is None and not round_.up_to_date:
         # It may have been declared just now, so it is too early to report that it cannot be
         # stopped.
         return
     if definition is None:
         text = "its definition is not known here, so it cannot be stopped: declare it again"
-        result = CommandResult(service_id, Outcome.BLOCKED, text, round_.wall)
+        result = CommandResult(service_id, Outcome.BLOCKED, text, round_.seen.wall)
         round_.resolve(status.uid, result)
         return
     round_.accept(status.uid, service_id)
     if status.state is ServiceState.MIGRATE:
-        round_.put(LocalService(definition, LocalState.MIGRATING, status.uid, round_.wall))
+        round_.put(LocalService(definition, LocalState.MIGRATING, status.uid, round_.seen.wall))
         round_.begin(Job(JobKind.MIGRATE, definition, status.uid, other=status.target))
         return
-    round_.put(LocalService(definition, LocalState.STOPPING, status.uid, round_.wall))
+    round_.put(LocalService(definition, LocalState.STOPPING, status.uid, round_.seen.wall))
     round_.begin(Job(JobKind.STOP, definition, status.uid, timeout=status.stop_timeout))
 
 
-def _handle_untracked(
-    round_: LocalRound,
-    service_id: str,
-    desired: Service | None,
-    state: ClusterState,
-    up_to_date: bool,
-) -> None:
+def _handle_untracked(round_: LocalRound, service_id: str, state: ClusterState) -> None:
     """Handle a service that the record lacks: leave an unmanaged one as it is.
 
     A service that was removed while nobody could stop it is stopped now.
     """
-    running = service_id in round_.report.running()
+    desired, running = round_.declared.get(service_id), service_id in round_.report.running()
     if desired is not None and (desired.ignored or state.disarm_mode == IGNORE):
         if desired.ignored and running:
             round_.set(left=tuple(sorted({*round_.report.left, service_id})))
         round_.drop(service_id)
         round_.note_stopped(service_id)
-    elif desired is None and up_to_date and running:
+    elif desired is None and round_.up_to_date and running:
         _stop(round_, round_.report.services[service_id], "it is no longer declared")
 
 
@@ -255,7 +233,7 @@ def _adopt(
     definition = local.definition if local is not None else desired
     if definition is None:
         return
-    round_.put(LocalService(definition, LocalState.UNKNOWN, status.uid, round_.wall))
+    round_.put(LocalService(definition, LocalState.UNKNOWN, status.uid, round_.seen.wall))
     round_.mark_unprobed(definition.id)
     round_.begin(Job(JobKind.PROBE, definition, status.uid))
 
@@ -274,18 +252,17 @@ def _stop_misplaced(round_: LocalRound, service_id: str, status: ServiceStatus) 
 
 def _stop(round_: LocalRound, local: LocalService, why: str) -> None:
     """Stop a service that must not be here.  A failed stop is repeated at intervals."""
-    since = round_.wall - local.since
+    since = round_.seen.wall - local.since
     if local.state is not LocalState.BLOCKED or not 0.0 <= since < STOP_AGAIN:
         round_.stop(local, Purpose.AWAY, why)
 
 
-def report_incoming(round_: LocalRound, state: ClusterState, desired: Wanted | None) -> None:
+def report_incoming(round_: LocalRound, state: ClusterState) -> None:
     """Report the services that may be live-migrated here.
 
     Only the source knows when they arrive, so this node needs its watchdog.  The definition they
     run by is remembered, too.
     """
-    services: Mapping[str, Service] = desired.services if desired is not None else {}
     node, known = round_.report.node, round_.memory.coming
     here = round_.report.services
     named = {one: state.services[one] for one in state.services_on(node)}
@@ -294,7 +271,7 @@ def report_incoming(round_: LocalRound, state: ClusterState, desired: Wanted | N
     coming: dict[str, Service] = {}
     for service_id, status in named.items():
         if node == status.target:
-            one = services.get(service_id)
+            one = round_.declared.get(service_id)
             if one is not None and one.live_migration and one.digest() == status.digest:
                 coming[service_id] = one
         if service_id in known and service_id not in here:

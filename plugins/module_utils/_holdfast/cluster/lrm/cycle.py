@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from ...errors import FormatError, HoldfastError, LeaseError, StorageError
-from ..crm.global_maintenance import in_force
 from ..model.desired import Wanted
 from ..model.effects import Clocks, Cycle, Log, ReadClocks, perform, shallow_copy
 from ..model.jobs import Job, JobEnd, JobKind, Sight
@@ -21,7 +20,6 @@ from ..model.report import WRITTEN_AGAIN, LocalState, Report
 from ..model.state import ClusterState
 from ..model.versions import newer_report
 from . import step
-from .clock_jump import jump_between
 from .effects import (
     BeginJob,
     ContinueAfter,
@@ -42,9 +40,16 @@ from .effects import (
     WriteHeartbeat,
     WriteReport,
 )
-from .hindrance import MANAGERS_RECORD, OLDER_RECORD, OWN_RECORD, Hindrance
 from .host_lease import HostLease
-from .round import Memory
+from .round import (
+    IDLE_AFTER,
+    MANAGERS_RECORD,
+    OLDER_RECORD,
+    OWN_RECORD,
+    Hindrance,
+    LocalSeen,
+    Memory,
+)
 
 HEARTBEAT = 1.0
 """Seconds between two heartbeats on the whiteboard."""
@@ -72,7 +77,7 @@ class LrmSettings:
     joins: bool
     virtual: str | None = ""
     room: tuple[float, float] | None = None
-    idle_after: float = step.IDLE_AFTER
+    idle_after: float = IDLE_AFTER
 
 
 @dataclass
@@ -156,7 +161,7 @@ def start_obstacle(lrm: Lrm, clocks: Clocks) -> str:
         return f"this node's host lease {lrm.trouble}"
     if silent >= lrm.host_lease.fail_seconds:
         return f"this node's host lease was not seen to be renewed for {silent:.0f} s"
-    jump = jump_between(lrm.clocks, clocks)
+    jump = clocks.jump_since(lrm.clocks)
     if jump:
         return f"{jump}: its host lease and the manager's record are read again first"
     return step.proved_dead(lrm.report, lrm.state)
@@ -216,7 +221,7 @@ def _decide(lrm: Lrm, trouble: str, clocks: Clocks, now: float) -> Cycle[None]:
     if has_read and not trouble:
         yield from _note_jump(lrm, clocks, current)
     jobs = yield from _take_jobs(lrm)
-    seen = step.LocalSeen(
+    seen = LocalSeen(
         now=now,
         wall=current.wall,
         state=lrm.state,
@@ -330,7 +335,7 @@ def _is_drained(lrm: Lrm) -> bool:
     if lrm.desired is None:
         return False
     ended = lrm.state.ended if lrm.state is not None else {}
-    return lrm.settings.node in in_force(lrm.desired, ended).maintenance
+    return lrm.settings.node in lrm.desired.in_force(ended).maintenance
 
 
 def _note_jump(lrm: Lrm, clocks: Clocks, current: Clocks) -> Cycle[None]:
@@ -338,7 +343,7 @@ def _note_jump(lrm: Lrm, clocks: Clocks, current: Clocks) -> Cycle[None]:
 
     *clocks* were read before lease and record, *current* after them.
     """
-    jump = jump_between(lrm.clocks, current)
+    jump = current.jump_since(lrm.clocks)
     if jump:
         text = f"{jump}; its host lease and the manager's record were read again"
         yield from perform(Log(text))

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from ...errors import LeaseError, NoAnswerError, StorageError
 from ..model.effects import Clocks, Cycle, ForgetRepeated, Log, ReadClocks, perform
 from ..model.observed import HostState
-from .clock_jump import jump_between, may_have_failed
 from .effects import (
     AdoptHostLease,
     BeginJoin,
@@ -115,7 +114,7 @@ class HostLease:
         stays lost until this node leaves and joins again.  The machines of an embedded cluster are
         suspended together, so no other node sees that.
         """
-        jump = jump_between(self.clocks, clocks)
+        jump = clocks.jump_since(self.clocks)
         self.clocks = clocks
         if not self.joins or not self.generation or self.outlived:
             return
@@ -236,3 +235,11 @@ class HostLease:
         except StorageError:
             return
         self.owns_slot = self.owns_slot and lease.name == self.node
+
+
+def may_have_failed(age: float, suspended: float, fail_seconds: float) -> bool:
+    """Return whether a host lease may have failed during a suspension.
+
+    *age* is seconds from its last renewal to the suspension, by CLOCK_MONOTONIC.
+    """
+    return suspended > 0.0 and age + suspended >= fail_seconds

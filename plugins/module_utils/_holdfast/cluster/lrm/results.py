@@ -68,7 +68,7 @@ def _end_first_probe(round_: LocalRound, local: LocalService, end: JobEnd) -> No
             _resolve(round_, local, Outcome.OK, "found running by a new daemon", end)
     elif local.state is LocalState.STARTING:
         round_.stop(local, Purpose.INTERRUPTED, "only partly started when the daemon died")
-    elif local.uid in round_.ordered:
+    elif round_.orders(local.uid):
         _handle_failure(round_, local, f"only partly running: {end.text}")
     else:
         # The manager may have moved it, so it is only cleaned up here.

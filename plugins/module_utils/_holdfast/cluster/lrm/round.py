@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One turn of an LRM while it is decided."""
+"""One turn of an LRM while it is decided, and what it keeps between turns."""
 
 from __future__ import annotations
 
@@ -8,12 +8,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..model.jobs import Job, JobKind, Purpose
+from ..model.desired import Wanted
+from ..model.jobs import Job, JobEnd, JobKind, Purpose
 from ..model.report import CommandResult, LocalService, LocalState, Report
 from ..model.service import Service
+from ..model.state import ClusterState
 
 PROBE_AGAIN = 10.0
 """Seconds after which a service that a probe found running is probed again."""
+
+
+IDLE_AFTER = 600.0
+"""Seconds without a service after which an LRM disarms the watchdog: 60 rounds of 10 s in Proxmox
+VE's HA manager."""
+
+HINDERED = 10.0
+"""Seconds for which a record cannot be written or read before a node reports it."""
+
+OWN_RECORD = "its record is not written"
+OLDER_RECORD = "what the manager wrote is older than what this node acted on"
+MANAGERS_RECORD = "what the manager wrote cannot be read"
 
 
 @dataclass(frozen=True)
@@ -33,22 +47,90 @@ class Memory:
     coming: Mapping[str, Service] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Hindrance:
+    """What keeps an LRM from working: each problem's first monotonic time and last error."""
+
+    problems: Mapping[str, tuple[float, str]] = field(default_factory=dict)
+
+    def begun(self, what: str, error: str, now: float) -> Hindrance:
+        """Return this with problem *what*, the latest."""
+        since, _error = self.problems.get(what, (now, ""))
+        return Hindrance({what: (since, error), **self.ended(what).problems})
+
+    def ended(self, what: str) -> Hindrance:
+        """Return this without problem *what*."""
+        if what not in self.problems:
+            return self
+        return Hindrance({key: one for key, one in self.problems.items() if key != what})
+
+    def text(self, now: float) -> str:
+        """Return the latest problem that has lasted long enough to report; empty if none."""
+        for what, (since, error) in self.problems.items():
+            if now - since >= HINDERED:
+                return f"its LRM does nothing, as {what}: {error}"
+        return ""
+
+
+@dataclass(frozen=True)
+class LocalSeen:
+    """What an LRM observed in this turn.
+
+    *now* is monotonic seconds, *wall* seconds since 1970.  *state* is the manager's record and
+    *desired* its configuration, None if they cannot be read.  *lease_trouble* is empty while this
+    node's host lease is fresh, *renewal_trouble* while its next renewal is expected.  *busy* are
+    the services with a job under way.  *shutdown* is why the LRM was told to end *shutdown_for*
+    seconds ago, or empty.  *room* is the node's CPUs and MiB of memory.
+    """
+
+    now: float
+    wall: float
+    state: ClusterState | None = None
+    desired: Wanted | None = None
+    lease_trouble: str = ""
+    renewal_trouble: str = ""
+    ended: tuple[JobEnd, ...] = ()
+    busy: frozenset[str] = frozenset()
+    shutdown: str = ""
+    shutdown_for: float = 0.0
+    room: tuple[float, float] | None = None
+    idle_after: float = IDLE_AFTER
+
+
 @dataclass
 class LocalRound:
-    """The report and memory as this turn changes them, and the jobs it begins.
+    """The report and memory as this turn changes them, the observation, and the jobs it begins.
 
-    *ordered* are the uids that the manager's record has on this node, empty without a record.
+    *state* is the manager's record, None if this LRM does not follow it.
     """
 
     report: Report
     memory: Memory
-    now: float
-    wall: float
+    seen: LocalSeen
     busy: set[str]
+    state: ClusterState | None = None
     may_start: bool = True
-    idle_after: float = 600.0
-    ordered: frozenset[str] = frozenset()
     jobs: list[Job] = field(default_factory=list)
+
+    @property
+    def declared(self) -> Mapping[str, Service]:
+        """The declared services, none while the configuration is not known."""
+        return self.seen.desired.services if self.seen.desired is not None else {}
+
+    @property
+    def up_to_date(self) -> bool:
+        """Whether the configuration is the one of the manager's record, or a newer one."""
+        desired, state = self.seen.desired, self.state
+        if desired is None or state is None:
+            return False
+        return desired.at_least(state.generation, state.config_version)
+
+    def orders(self, uid: str) -> bool:
+        """Return whether the manager's record has the command *uid* on this node."""
+        state = self.state
+        return state is not None and any(
+            state.services[one].uid == uid for one in state.services_named(self.report.node)
+        )
 
     def set(self, **values: Any) -> None:
         """Change fields of the report.  It stays the same object if none differs."""
@@ -62,7 +144,7 @@ class LocalRound:
         """Set a service's local state."""
         before = self.report.services.get(local.definition.id)
         if before is None or before.state is not local.state:
-            local = replace(local, since=self.wall)
+            local = replace(local, since=self.seen.wall)
         self.report = self.report.with_service(local.definition.id, local)
 
     def drop(self, service_id: str) -> None:
@@ -86,7 +168,7 @@ class LocalRound:
 
     def begin_probe(self, job: Job) -> None:
         """Begin to probe a service, and remember when to repeat that if it runs."""
-        due = {**self.memory.probe_due, job.service.id: self.now + PROBE_AGAIN}
+        due = {**self.memory.probe_due, job.service.id: self.seen.now + PROBE_AGAIN}
         self.memory = replace(self.memory, probe_due=due)
         self.begin(job)
 
@@ -100,11 +182,11 @@ class LocalRound:
     def note_running(self, service: Service) -> None:
         """Remember that a service runs and when to monitor it next."""
         interval = min(resource.monitor_interval for resource in service.resources)
-        since = self.memory.running_since.get(service.id, self.now)
+        since = self.memory.running_since.get(service.id, self.seen.now)
         self.memory = replace(
             self.memory,
             running_since={**self.memory.running_since, service.id: since},
-            monitor_due={**self.memory.monitor_due, service.id: self.now + interval},
+            monitor_due={**self.memory.monitor_due, service.id: self.seen.now + interval},
         )
 
     def note_stopped(self, service_id: str) -> None:

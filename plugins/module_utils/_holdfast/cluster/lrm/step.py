@@ -4,6 +4,10 @@
 
 It returns the report to write and the jobs to begin once it is written.  So a command is on storage
 as accepted before it begins.
+
+The mode in the report tells the manager what happens to the node: it is being emptied, restarts,
+shuts down, or is disarmed.  The phase says whether the node may run services and needs its
+watchdog.  Only an LRM without services and running jobs disarms the watchdog.
 """
 
 from __future__ import annotations
@@ -11,46 +15,36 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ..model import versions
-from ..model.desired import IGNORE, Wanted
-from ..model.jobs import Job, JobEnd, JobKind, Purpose
-from ..model.report import WORKED_ON, LocalService, LocalState, Mode, Phase, Report
-from ..model.state import ClusterState
-from . import commands, mode
+from ..model import policy, versions
+from ..model.desired import IGNORE
+from ..model.jobs import Job, JobKind, Purpose
+from ..model.report import (
+    POWEROFF,
+    REBOOT,
+    RESTART,
+    WORKED_ON,
+    LocalService,
+    LocalState,
+    Mode,
+    Phase,
+    Report,
+)
+from ..model.state import ClusterState, NodeState
+from ..model.states import ServiceState
+from . import commands
 from .results import note_end
-from .round import LocalRound, Memory
+from .round import LocalRound, LocalSeen, Memory
 
 SETTLED_AFTER = 60.0
 """Seconds a service must run before its earlier failures are forgotten."""
 
-IDLE_AFTER = 600.0
-"""Seconds without a service after which an LRM disarms the watchdog: 60 rounds of 10 s in Proxmox
-VE's HA manager."""
+FREEZE_WAIT = 10.0
+"""Seconds for the manager to freeze the services of an ending LRM. Then the LRM ends anyway."""
 
-
-@dataclass(frozen=True)
-class LocalSeen:
-    """What an LRM observed in this turn.
-
-    *now* is monotonic seconds, *wall* seconds since 1970.  *state* is the manager's record and
-    *desired* its configuration, None if they cannot be read.  *lease_trouble* is empty while this
-    node's host lease is fresh, *renewal_trouble* while its next renewal is expected.  *busy* are
-    the services with a job under way.  *shutdown* is why the LRM was told to end *shutdown_for*
-    seconds ago, or empty.  *room* is the node's CPUs and MiB of memory.
-    """
-
-    now: float
-    wall: float
-    state: ClusterState | None = None
-    desired: Wanted | None = None
-    lease_trouble: str = ""
-    renewal_trouble: str = ""
-    ended: tuple[JobEnd, ...] = ()
-    busy: frozenset[str] = frozenset()
-    shutdown: str = ""
-    shutdown_for: float = 0.0
-    room: tuple[float, float] | None = None
-    idle_after: float = IDLE_AFTER
+UNBOUND = frozenset(
+    {ServiceState.STOPPED, ServiceState.FREEZE, ServiceState.ERROR, ServiceState.PROBE}
+)
+"""States of a service for which its node needs no watchdog."""
 
 
 @dataclass(frozen=True)
@@ -109,27 +103,21 @@ def _with_unknown_states(last: Report) -> Mapping[str, LocalService]:
 def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
     """Return what the LRM does next."""
     may_start = not seen.lease_trouble and not seen.renewal_trouble
-    round_ = LocalRound(
-        report, memory, seen.now, seen.wall, set(seen.busy), may_start, seen.idle_after
-    )
     state, refused = seen.state, ""
     if state is not None:
         refused = versions.why_not_followed(report, state)
         if refused or not _knows_boot(report, state):
             state = None
     dead = proved_dead(report, state)
-    if dead:
-        round_.may_start = False
+    round_ = LocalRound(report, memory, seen, set(seen.busy), state, may_start and not dead)
     if state is not None:
-        here = state.services_named(report.node)
-        round_.ordered = frozenset(state.services[one].uid for one in here)
         _drop_probed_services(round_, state)
-        commands.report_incoming(round_, state, seen.desired)
+        commands.report_incoming(round_, state)
     for end in seen.ended:
         note_end(round_, end)
     _begin_first_probes(round_)
     said = round_.report.mode
-    mode.update_mode(round_, state, seen.desired, seen.shutdown, seen.shutdown_for)
+    _update_mode(round_)
     if seen.room is not None:
         round_.set(room=seen.room)
     if seen.lease_trouble:
@@ -138,14 +126,14 @@ def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
     else:
         round_.set(lease_lost=False)
         if state is not None:
-            commands.follow(round_, state, seen.desired)
-        if mode.stops_all(said, seen.shutdown):
+            commands.follow(round_, state)
+        if stops_all(said, seen.shutdown):
             _stop_everything(round_, "its node shuts down")
         elif dead:
             _stop_everything(round_, dead)
         elif round_.report.mode is not Mode.DISARM:
-            _monitor(round_, seen.desired)
-    ends = mode.may_end(round_, state, seen.desired, seen.shutdown, seen.shutdown_for)
+            _monitor(round_)
+    ends = _may_end(round_)
     return LocalStep(round_.report, round_.memory, tuple(round_.jobs), ends, refused)
 
 
@@ -208,22 +196,154 @@ def _knows_boot(report: Report, state: ClusterState) -> bool:
     return known is not None and known.boot == report.boot
 
 
-def _monitor(round_: LocalRound, desired: Wanted | None) -> None:
+def _monitor(round_: LocalRound) -> None:
     """Monitor the services that run here, except unmanaged ones.
 
     The manager takes those out of the record, which it cannot do during maintenance.
     """
-    ignored = desired.ignored if desired is not None else frozenset()
     for service_id, local in sorted(round_.report.services.items()):
         if local.state is not LocalState.RUNNING or service_id in round_.busy:
             continue
-        if service_id in ignored:
+        declared = round_.declared.get(service_id)
+        if declared is not None and declared.ignored:
             continue
         since = round_.memory.running_since.get(service_id)
         if since is None:
             round_.note_running(local.definition)
             continue
-        if not local.settled and round_.now - since >= SETTLED_AFTER:
+        if not local.settled and round_.seen.now - since >= SETTLED_AFTER:
             round_.put(replace(local, settled=True, restarts=0))
-        if round_.now >= round_.memory.monitor_due[service_id]:
+        if round_.seen.now >= round_.memory.monitor_due[service_id]:
             round_.begin(Job(JobKind.MONITOR, local.definition, local.uid))
+
+
+def _update_mode(round_: LocalRound) -> None:
+    """Update the LRM's mode and phase."""
+    said, seen = round_.report.mode, round_.seen
+    shutdown, desired = seen.shutdown, seen.desired
+    bound, mode = _bound(round_), _mode(round_)
+    if shutdown and mode is Mode.MAINTENANCE and desired is not None:
+        # Proxmox VE's HA manager waits until systemd kills what still runs.  Here, services that
+        # are left at the timeout are stopped.  An empty node reports that it shuts down.
+        late = seen.shutdown_for >= desired.policy.shutdown_timeout
+        if late or not (bound or _is_stuck(round_.report)):
+            mode = Mode.SHUTDOWN
+    round_.set(mode=mode, goes_down=shutdown if shutdown in (REBOOT, POWEROFF) else "")
+    since = round_.memory.idle_since
+    if bound:
+        since = None
+    elif since is None:
+        since = seen.now
+    if since is not round_.memory.idle_since:
+        round_.memory = replace(round_.memory, idle_since=since)
+    idle = since is not None and seen.now - since >= seen.idle_after
+    # The manager must read the mode before the phase follows it.
+    phase = _next_phase(round_, said, bound, idle)
+    if phase is not round_.report.phase:
+        round_.set(phase=phase)
+        round_.memory = replace(round_.memory, idle_since=None)
+
+
+def stops_all(mode: Mode, shutdown: str) -> bool:
+    """Return whether all services are stopped because the node shuts down."""
+    return shutdown in (REBOOT, POWEROFF) and mode in (Mode.RESTART, Mode.SHUTDOWN)
+
+
+def _may_end(round_: LocalRound) -> bool:
+    """Return whether the LRM may end now.
+
+    Services are frozen by a manager that is present and not in global maintenance.  Frozen services
+    are stopped before their node shuts down.  Services that are being migrated here are awaited for
+    ``shutdown_timeout``.
+    """
+    shutdown, waited, desired = round_.seen.shutdown, round_.seen.shutdown_for, round_.seen.desired
+    if not shutdown or round_.busy:
+        return False
+    if round_.report.phase is Phase.LOST:
+        # A node without storage need not wait once nothing runs there: no report of it could be
+        # trusted as proof anyway.
+        goes_down = shutdown in (REBOOT, POWEROFF)
+        return goes_down and round_.report.lease_lost and not round_.report.running()
+    late = desired is None or waited >= desired.policy.shutdown_timeout
+    if shutdown != RESTART and not late and round_.state is not None and round_.report.coming:
+        return False
+    if round_.report.mode is Mode.SHUTDOWN:
+        return not round_.report.running()
+    if not _bound(round_):
+        return shutdown == RESTART or not round_.report.to_be_stopped()
+    if waited < FREEZE_WAIT or round_.report.mode is Mode.MAINTENANCE:
+        return False
+    return shutdown == RESTART or not round_.report.running()
+
+
+def _is_stuck(report: Report) -> bool:
+    """Return whether all services that still run here cannot be stopped."""
+    return bool(report.running()) and not report.to_be_stopped()
+
+
+def _mode(round_: LocalRound) -> Mode:
+    state, desired, shutdown = round_.state, round_.seen.desired, round_.seen.shutdown
+    if desired is None or state is None:
+        return round_.report.mode
+    if shutdown == RESTART:
+        return Mode.RESTART
+    if state.disarm_mode == IGNORE and not shutdown:
+        # Otherwise an unmanaged service would keep the watchdog of a drained node armed.
+        return Mode.DISARM
+    if round_.report.node in desired.in_force(state.ended).maintenance:
+        return Mode.MAINTENANCE
+    if shutdown:
+        chosen = desired.policy.shutdown
+        if chosen == policy.MIGRATE:
+            return Mode.MAINTENANCE
+        if chosen == policy.FREEZE or (chosen == policy.CONDITIONAL and shutdown == REBOOT):
+            return Mode.RESTART
+        return Mode.SHUTDOWN
+    return Mode.DISARM if state.disarm else Mode.ACTIVE
+
+
+def _bound(round_: LocalRound) -> bool:
+    """Return whether a service is or will be active here; unchanged if that is unknown.
+
+    A service in error whose stop is to be repeated counts: the stop needs an active LRM.
+    """
+    state, report = round_.state, round_.report
+    if state is None:
+        return report.phase is not Phase.WAIT
+    return any(
+        status.state not in UNBOUND
+        or (
+            status.state is ServiceState.ERROR
+            and not status.digest
+            and status.uid not in report.results
+            and not state.disarm
+        )
+        for status in state.services.values()
+        if report.node in (status.node, status.target)
+    )
+
+
+def _next_phase(round_: LocalRound, mode: Mode, bound: bool, idle: bool) -> Phase:
+    phase, state = round_.report.phase, round_.state
+    own = state.nodes.get(round_.report.node) if state is not None else None
+    fenced = own is not None and own.state is NodeState.FENCE
+    if phase in (Phase.ACTIVE, Phase.MAINTENANCE):
+        if not round_.may_start or fenced:
+            return Phase.LOST
+        if _disarms(round_, mode, bound) or (idle and not round_.busy):
+            return Phase.WAIT
+        emptied = phase is Phase.MAINTENANCE and mode is Mode.SHUTDOWN
+        return Phase.MAINTENANCE if emptied or mode is Mode.MAINTENANCE else Phase.ACTIVE
+    if not round_.may_start or fenced:
+        return phase
+    if phase is Phase.LOST:
+        return Phase.ACTIVE
+    return Phase.ACTIVE if bound and not _disarms(round_, mode, bound) else Phase.WAIT
+
+
+def _disarms(round_: LocalRound, mode: Mode, bound: bool) -> bool:
+    return mode is Mode.DISARM and not bound and not _at_work(round_)
+
+
+def _at_work(round_: LocalRound) -> bool:
+    return bool(round_.busy) or bool(round_.report.at_work())

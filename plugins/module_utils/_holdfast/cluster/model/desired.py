@@ -12,14 +12,14 @@ each request is carried out or refused once and never repeated later.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from ... import names
 from ...errors import InputError
-from .maintenance import Maintenance, maintenance_document, maintenance_from_document
+from .maintenance import CLUSTER, Maintenance, maintenance_document, maintenance_from_document
 from .membership import Acceptance, acceptance_document, acceptance_from_document
 from .policy import Policy, policy_document, policy_from_document
 from .rules import (
@@ -204,6 +204,24 @@ class Wanted:
     def without_global_maintenance(self) -> Wanted:
         """Return this configuration without global maintenance."""
         return replace(self, global_maintenance=None)
+
+    def maintenances(self) -> Iterator[tuple[str, Maintenance]]:
+        """Yield every maintenance by its node, that of the cluster (``CLUSTER``) first."""
+        if self.global_maintenance is not None:
+            yield CLUSTER, self.global_maintenance
+        yield from sorted(self.maintenance.items())
+
+    def in_force(self, ended: Mapping[str, tuple[float, float]]) -> Wanted:
+        """Return this configuration without the maintenances that the manager has *ended*."""
+        desired = self
+        for key, one in self.maintenances():
+            if ended.get(key) == one.identity:
+                desired = (
+                    desired.without_global_maintenance()
+                    if key == CLUSTER
+                    else desired.without_maintenance(key)
+                )
+        return desired
 
     def with_request(self, service_id: str, request: Request) -> Wanted:
         """Return this configuration with a request for a service."""

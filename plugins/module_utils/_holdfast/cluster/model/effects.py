@@ -38,17 +38,49 @@ def shallow_copy(memory: T) -> T:
     return after
 
 
+NOISE = 1.0
+"""Seconds by which two clocks may drift apart without a jump: the time between two readings of one
+turn, and NTP's slewing."""
+
+
+@dataclass(frozen=True)
+class Jump:
+    """The seconds for which the node was *suspended*, and by which its *wall* clock jumped."""
+
+    suspended: float = 0.0
+    wall: float = 0.0
+
+    def __bool__(self) -> bool:
+        """Whether there was a jump."""
+        return bool(self.suspended or self.wall)
+
+    def __str__(self) -> str:
+        """Return the jump in words, for reasons and the log."""
+        if self.suspended:
+            return f"this node was suspended for {self.suspended:.0f} s"
+        return f"the wall clock of this node jumped ahead by {self.wall:.0f} s"
+
+
 @dataclass(frozen=True)
 class Clocks:
     """All clocks of a node at one moment.
 
     *mono* are seconds of its monotonic clock, *wall* seconds since 1970.  *boottime* also counts
-    while the node is suspended, *mono* does not (clock_gettime.2, CLOCK_BOOTTIME).
+    while the node is suspended, *mono* does not (clock_gettime.2, CLOCK_BOOTTIME).  In a virtual
+    machine that its hypervisor pauses neither shows it: the wall clock jumps when it is set again,
+    but NTP also makes it jump.
     """
 
     mono: float
     wall: float
     boottime: float
+
+    def jump_since(self, before: Clocks) -> Jump:
+        """Return the jump since *before*.  The wall clock counts only if it jumped ahead."""
+        elapsed = self.boottime - before.boottime
+        suspended = elapsed - (self.mono - before.mono)
+        wall = self.wall - before.wall - elapsed
+        return Jump(suspended if suspended >= NOISE else 0.0, wall if wall >= NOISE else 0.0)
 
 
 class ReadClocks(Effect[Clocks]):

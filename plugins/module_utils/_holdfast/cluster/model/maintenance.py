@@ -6,7 +6,7 @@ Both times are wall time, seconds since 1970, because an expiry must outlive the
 clock may be wrong, so no safety depends on it: maintenance only makes the manager do less and is
 never part of a proof.  An end that comes too early leads to normal operation, with a proof for each
 action; one that comes too late leaves the cluster paused.  A clock that jumped is not trusted at
-once, see ``crm/global_maintenance.py``.
+once, see ``crm/pausing.py``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any
+
+CLUSTER = ""
+"""The key of the cluster's own maintenance among those of nodes."""
 
 NOT_PROVED = " (not proved off)"
 """The end of a maintenance's reason when its fence by hand failed: the node may be on."""

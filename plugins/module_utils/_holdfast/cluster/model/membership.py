@@ -19,6 +19,12 @@ from .maintenance import Maintenance, maintenance_document, maintenance_from_doc
 NAMES_SHOWN = 5
 """The number of node names in a text about two memberships."""
 
+REMEDY = (
+    "run the playbook deploy for all nodes; if that is not possible, 'holdfast membership' shows"
+    " what is missing"
+)
+"""What an operator does about a node with another membership."""
+
 
 @dataclass(frozen=True)
 class Place:

@@ -75,6 +75,22 @@ class NodeSeen:
 
 
 @dataclass(frozen=True)
+class HostView:
+    """What an observer sees of one host id.
+
+    *name* is the node name in its record or block.  *age* is seconds since its heartbeat was seen
+    to change, or since the observer began; *beats* says whether it changed.  *digest* is the
+    membership that its LRM reports.
+    """
+
+    name: str = ""
+    age: float = 0.0
+    beats: bool = False
+    lease: LeaseSight = LeaseSight.RENEWED
+    digest: str = ""
+
+
+@dataclass(frozen=True)
 class FenceReport:
     """How a fence ended; *confirmed* only if it proves the node dead.
 

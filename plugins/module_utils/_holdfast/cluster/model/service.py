@@ -78,6 +78,9 @@ class Service:
         return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()[:16]
 
 
+_TIMES = ("start_timeout", "stop_timeout", "monitor_timeout", "monitor_interval")
+"""The times of a resource."""
+
 _LIMITS = {
     "backoff": (0.0, 3600.0, "seconds"),
     "backoff_max": (0.0, 86400.0, "seconds"),
@@ -192,7 +195,6 @@ def _numbers(options: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _resource(row: object) -> Resource:
-    fallback = Resource(name="-", agent="-")
     if not isinstance(row, Mapping):
         raise InputError("resources", row, "a list of dictionaries, each with name and agent")
     agent = row.get("agent")
@@ -205,23 +207,12 @@ def _resource(row: object) -> Resource:
         name=names.service_id(row.get("name"), "resources.name"),
         agent=agent,
         parameters={str(key): _parameter(value) for key, value in parameters.items()},
-        start_timeout=_seconds(row, "start_timeout", fallback.start_timeout),
-        stop_timeout=_seconds(row, "stop_timeout", fallback.stop_timeout),
-        monitor_timeout=_seconds(row, "monitor_timeout", fallback.monitor_timeout),
-        monitor_interval=_seconds(row, "monitor_interval", fallback.monitor_interval),
+        **{key: _seconds(row, key, getattr(Resource, key)) for key in _TIMES},
     )
 
 
 def _resource_document(resource: Resource) -> dict[str, Any]:
-    return {
-        "name": resource.name,
-        "agent": resource.agent,
-        "parameters": dict(resource.parameters),
-        "start_timeout": resource.start_timeout,
-        "stop_timeout": resource.stop_timeout,
-        "monitor_timeout": resource.monitor_timeout,
-        "monitor_interval": resource.monitor_interval,
-    }
+    return {**vars(resource), "parameters": dict(resource.parameters)}
 
 
 def _parameter(value: object) -> str:

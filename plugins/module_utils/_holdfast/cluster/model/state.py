@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from .maintenance import Maintenance
+from .maintenance import Maintenance, told
 from .membership import Membership
 from .states import ACTIVE, HELD, ServiceState
 
@@ -328,7 +328,7 @@ class ClusterState:
 
     *disarm* is empty, ``disarming`` or ``disarmed``; *disarm_mode* is what happens to the services,
     *disarm_number* its command number, and *disarm_waits* the node that it waits for and why, see
-    ``crm/freeze.py``.  *uneven* is since when the load is uneven, 0 if it is not, see
+    ``crm/pausing.py``.  *uneven* is since when the load is uneven, 0 if it is not, see
     ``rebalance.py``.
 
     *membership* is the membership of the manager, None from an older version.  *foreign_hosts* are
@@ -394,9 +394,23 @@ class ClusterState:
                 return failover
         return None
 
+    def why_held(self) -> str:
+        """Return why nothing moves in the whole cluster and requests wait; empty if they do not."""
+        if self.hold is not None:
+            return f"the cluster is in global maintenance ({told(self.hold)})"
+        return f"the cluster is {self.disarm} ({self.disarm_mode})" if self.disarm else ""
+
     def services_named(self, node: str) -> list[str]:
         """Return the ids of the services whose node is *node*, in any state."""
         return [key for key, status in self.services.items() if status.node == node]
+
+    def services_naming(self, node: str) -> list[str]:
+        """Return the ids of the services that have *node* as place, target or source."""
+        return sorted(
+            key
+            for key, one in self.services.items()
+            if node in (one.node, one.target, one.from_node)
+        )
 
     def services_on(self, node: str) -> list[str]:
         """Return the ids of the services that are, or may be, active on *node*."""

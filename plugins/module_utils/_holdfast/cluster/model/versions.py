@@ -77,18 +77,12 @@ def why_not_followed(report: Report, state: ClusterState) -> str:
     If this node acted on more commands than the manager knew when it took over, that manager does
     not know what runs here, however many commands it gives later.
     """
-    if state.generation != report.generation:
-        if state.generation > report.generation:
-            return ""
-        return _older(
-            f"generation {state.generation}", f"generation {report.generation}", report.node
-        )
-    if state.epoch < report.epoch:
-        return _older(f"epoch {state.epoch}", f"epoch {report.epoch}", report.node)
-    known = known_commands(state, report.epoch)
-    if known < report.commands:
-        return _older(f"command {known}", f"command {report.commands}", report.node)
-    return ""
+    below = _below(state, floor_of_report(report, report.node))
+    if below is None:
+        return ""
+    name, has, needs = below
+    older = f"the manager's record is older than what {report.node} acted on"
+    return f"{older} ({name} {has}; acted on {name} {needs})"
 
 
 def known_commands(state: ClusterState, epoch: int) -> int:
@@ -100,10 +94,6 @@ def known_commands(state: ClusterState, epoch: int) -> int:
     if state.epoch > epoch and state.base is not None:
         return state.base
     return state.commands
-
-
-def _older(has: str, acted_on: str, node: str) -> str:
-    return f"the manager's record is older than what {node} acted on ({has}; acted on {acted_on})"
 
 
 def regressions(

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Reads what a CRM observes of all nodes: the whiteboard, reports, host leases, answers.
 
-``cluster/crm/observing.py`` judges it.
+``cluster/crm/health.py`` judges it.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from ...cluster.crm.adoption import HostView
 from ...cluster.crm.effects import Observation
-from ...cluster.crm.observing import (
+from ...cluster.crm.health import (
     LeaseLook,
     NodeLook,
     ObserverSettings,
     held_by_board,
     start_watch,
 )
-from ...cluster.model.observed import NodeSeen
+from ...cluster.model.observed import HostView, NodeSeen
 from ...cluster.model.report import Report
 from ...errors import StorageError
 from ...lease.interface import HostLeaseView
@@ -37,7 +36,7 @@ from .record_guard import report_older_than_told
 
 
 class Observer:
-    """Reads and asks all nodes each turn, and lets ``Watch`` judge."""
+    """Reads and asks all nodes each turn, for ``Watch`` to observe."""
 
     def __init__(
         self,
@@ -133,7 +132,7 @@ class Observer:
             lease,
             self._configuration.members[name].lease_proof,
         )
-        return self._watch.judge(name, look, now, self._storage.leases.fail_seconds)
+        return self._watch.observe(name, look, now, self._storage.leases.fail_seconds)
 
     def _report(
         self, host_id: int, number: int, block: HostBlock | None

@@ -14,8 +14,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...cluster.crm.adoption import HostView
 from ...cluster.model.membership import Membership, Place, make_membership
+from ...cluster.model.observed import HostView
 from ...secrets import is_secret_name
 from ...storage.whiteboard.board import Board
 from ..configuration import NodeConfiguration

@@ -144,13 +144,12 @@ def _refuse_what_cannot_be_emptied(configuration: NodeConfiguration, node: str) 
 
     A drain that is in force may be waited for, or changed: it moves nothing more.
     """
-    from ...cluster.crm.global_maintenance import why_held
     from ..forecast.moves import emptied, look
 
     state, seen = look(configuration)
     if node in seen.wanted.maintenance:
         return
-    held = why_held(state)
+    held = state.why_held()
     if held:
         raise HoldfastError(
             f"{node} is not drained: {held}, so that no service would leave it. End that with"

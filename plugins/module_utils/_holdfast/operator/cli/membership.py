@@ -261,14 +261,12 @@ def _refuse_what_no_daemon_has(own: Membership, running: str) -> None:
 
 def _refuse_lost_services(state: ClusterState, own: Membership) -> None:
     """Raise ``HoldfastError`` while a node that would be removed has services."""
-    from ...cluster.crm.adoption import services_of
-
     recorded = state.membership
     for name in sorted({*state.nodes, *(recorded.members if recorded is not None else ())}):
         before = recorded.members.get(name) if recorded is not None else None
         after = own.members.get(name)
         kept = after is not None and (before is None or before.host_id == after.host_id)
-        services = [] if kept else services_of(state, name)
+        services = [] if kept else state.services_naming(name)
         if services:
             raise HoldfastError(
                 f"not accepted: {name} has {', '.join(services)} in the manager's record, and this"

@@ -14,7 +14,6 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from ... import names
-from ...cluster.crm.global_maintenance import in_force
 from ...cluster.crm.load import NOTHING, Load, declared_figures
 from ...cluster.crm.selection import Choice, better_place, choose, unusable
 from ...cluster.model.desired import Wanted
@@ -84,7 +83,7 @@ def look(configuration: NodeConfiguration) -> tuple[ClusterState, Seen]:
         nodes = {
             name: _node(storage, member.host_id) for name, member in configuration.members.items()
         }
-    wanted = in_force(declared, state.ended)
+    wanted = declared.in_force(state.ended)
     return state, Seen(time.monotonic(), time.time(), wanted, slot, nodes)
 
 

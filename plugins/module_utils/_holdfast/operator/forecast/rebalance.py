@@ -47,8 +47,6 @@ def rebalance_info(options: Mapping[str, Any], check: bool) -> Result:
 
     Raises ``InputError`` for an unknown node, or a threshold below 0.
     """
-    from ...cluster.crm.global_maintenance import why_held
-
     configuration = load(Path(options["config"]))
     nodes = checked_nodes(options["nodes"] or sorted(configuration.members), configuration)
     state, seen = look(configuration)
@@ -59,7 +57,7 @@ def rebalance_info(options: Mapping[str, Any], check: bool) -> Result:
         raise InputError("threshold", threshold, "an imbalance of 0 or more")
     policy, most = seen.wanted.policy, options["most"]
     before, plan = plan_rebalance(state, seen, nodes, threshold, most)
-    reason = why_held(state)
+    reason = state.why_held()
     if not reason and not plan and most != 0:
         reason = why_no_step(before, threshold, policy)
     values = {

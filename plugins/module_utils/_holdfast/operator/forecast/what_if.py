@@ -14,7 +14,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ...cluster.crm.global_maintenance import why_held
 from ...cluster.model.desired import Wanted
 from ...cluster.model.report import CommandResult, Report
 from ...cluster.model.rules import (
@@ -70,7 +69,7 @@ def ask(
             questions.append(Question(kind, node))
     if not questions and not rules:
         raise HoldfastError(f"Nothing is asked: name nodes with {', '.join(QUESTIONS)}, or rules.")
-    held = why_held(now.state)
+    held = now.state.why_held()
     if held:
         raise HoldfastError(
             f"Nothing would be recovered or moved now, as {held}; ask again once that has ended."

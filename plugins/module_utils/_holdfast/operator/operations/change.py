@@ -14,7 +14,6 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...cluster.crm.global_maintenance import has_maintenance, in_force
 from ...cluster.model.desired import Wanted, wanted_document
 from ...cluster.model.membership import Membership, Place
 from ...cluster.model.state import (
@@ -114,7 +113,7 @@ def _planned(
     """Return the change of *plan* to the *newest* configuration; refused if it has no room."""
     state = storage.read_manager() or ClusterState()
     _refuse_lost(newest, state)
-    before = in_force(newest, state.ended if has_maintenance(newest) else {})
+    before = newest.in_force(state.ended)
     change = Change(before, plan(before))
     if change.changed:
         refuse_too_large(storage, change.after, configuration.members)

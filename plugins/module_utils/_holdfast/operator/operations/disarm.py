@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...cluster.crm.freeze import DISARMED
+from ...cluster.crm.pausing import DISARMED
 from ...cluster.model.desired import Wanted
 from ...cluster.model.maintenance import maintenance_document, with_times_told
 from ...cluster.model.state import ClusterState

@@ -18,7 +18,6 @@ from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from ...cluster.crm.global_maintenance import in_force
 from ...cluster.model.desired import Wanted, wanted_document, wanted_from_document
 from ...cluster.model.policy import Policy, policy_document
 from ...cluster.model.rules import rule_document
@@ -115,7 +114,7 @@ def read_configuration(configuration: NodeConfiguration) -> Wanted:
             state = storage.read_manager() or ClusterState()
         except FormatError:
             state = ClusterState()
-        return in_force(wanted, state.ended)
+        return wanted.in_force(state.ended)
 
 
 def _compared(asked: Mapping[str, Any], live: Mapping[str, Any]) -> list[Drift]:

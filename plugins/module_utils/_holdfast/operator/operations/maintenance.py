@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from ... import names
-from ...cluster.crm.global_maintenance import in_force
 from ...cluster.model.desired import Wanted, wanted_from_document
 from ...cluster.model.maintenance import (
     FENCE_REASON,
@@ -245,7 +244,7 @@ def _not_agreed(wanted: Maintenance | None, state: ClusterState) -> str:
 def kept_empty(configuration: NodeConfiguration, node: str) -> Maintenance | None:
     """Return the maintenance of *node* that is in force, or None."""
     wanted, state = read_cluster(configuration)
-    return in_force(wanted, state.ended).maintenance.get(node)
+    return wanted.in_force(state.ended).maintenance.get(node)
 
 
 NEEDS_CONFIG = ("node", "reason", "owner", "until", "duration")
@@ -312,7 +311,7 @@ def read_hold(paths: ClusterPaths, board: Board) -> dict[str, Any] | None:
                 wanted = wanted_from_document(json.loads(configuration.payload))
         except (HoldfastError, ValueError, KeyError, TypeError, AttributeError):
             pass
-    hold = global_maintenance(board, state, in_force(wanted, state.ended))
+    hold = global_maintenance(board, state, wanted.in_force(state.ended))
     return maintenance_document(hold) if hold is not None else None
 
 

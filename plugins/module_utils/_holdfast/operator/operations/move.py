@@ -17,7 +17,6 @@ from typing import Any
 
 from ... import names
 from ...cluster.crm import selection
-from ...cluster.crm.global_maintenance import why_held
 from ...cluster.model.desired import MOVE, Request, Wanted
 from ...cluster.model.observed import Seen
 from ...cluster.model.service import needs_from_options
@@ -84,7 +83,7 @@ def _look_once_it_can_go(
     while True:
         state, seen = look(configuration)
         status = _status(name, state, seen.wanted)
-        passes = status.state in PASSING and _place(status) != node and not why_held(state)
+        passes = status.state in PASSING and _place(status) != node and not state.why_held()
         if not passes or time.monotonic() >= until:
             return state, seen
         time.sleep(POLL)
@@ -113,7 +112,7 @@ def _refuse_what_cannot_be(
     name: str, node: str, status: ServiceStatus, state: ClusterState, seen: Seen, waits: bool
 ) -> None:
     """Raise the reason why the service cannot go; with *waits* a passing state is none."""
-    held = why_held(state)
+    held = state.why_held()
     if held:
         raise HoldfastError(f"Service {name!r} is not moved: {held}.")
     if status.state not in MOVABLE and not (waits and status.state in PASSING):
@@ -150,7 +149,7 @@ def evacuate(options: Mapping[str, Any], check: bool) -> Result:
     nodes = checked_nodes(options["nodes"] or [configuration.node], configuration)
     state, seen = look(configuration)
     plan, _state, _seen = emptied(state, seen, nodes)
-    held = why_held(state)
+    held = state.why_held()
     # First: a service in the state freeze would be named for that alone.
     if held and not check and (plan.moves or plan.blocked):
         raise HoldfastError(f"Nothing was moved off {', '.join(nodes)}: {held}.")

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from ... import names
-from ...cluster.crm.adoption import services_of
 from ...cluster.model.state import ClusterState
 from ...errors import InputError, StorageError
 from ...fence.describe import check_fence_agents, nodes_without_proof
@@ -100,7 +99,8 @@ def _refuse_rename_with_services(before: Any, after: NodeConfiguration) -> None:
         return
     with closing(ClusterStorage(old)) as storage:
         report = storage.read_report(old.me.host_id)
-        services = set(services_of(storage.read_manager() or ClusterState(), old.node))
+        state = storage.read_manager() or ClusterState()
+        services = set(state.services_naming(old.node))
     if report is not None and report.node == old.node:
         services.update(report.running())
     if services:

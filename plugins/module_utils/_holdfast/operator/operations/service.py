@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from ... import names
-from ...cluster.crm.global_maintenance import why_held
 from ...cluster.model.desired import CLEAR, STOP, Request, Wanted
 from ...cluster.model.service import (
     STARTED,
@@ -208,7 +207,7 @@ def _missing(name: str, wanted: str, state: ClusterState) -> str:
     status = state.services.get(name)
     if (wanted == "absent") if status is None else (status.state == wanted):
         return ""
-    held = why_held(state)
+    held = state.why_held()
     if held:
         so = f"is {status.state.value}, and left so," if status else "is not taken up,"
         ends = "what was asked stands until that ends; nothing came of it"

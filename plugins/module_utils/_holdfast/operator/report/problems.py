@@ -7,10 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...cluster.crm.adoption import REMEDY
 from ...cluster.model.lease_freeing import Freeing
 from ...cluster.model.maintenance import NOT_PROVED
-from ...cluster.model.membership import differences, make_membership
+from ...cluster.model.membership import REMEDY, differences, make_membership
 from ...cluster.model.observed import HostState
 from ...cluster.model.report import Mode, Sight
 from ...cluster.model.service import STARTED, STOPPED

@@ -14,7 +14,6 @@ from contextlib import closing
 from dataclasses import asdict
 from typing import Any
 
-from ...cluster.crm.global_maintenance import in_force
 from ...cluster.model.desired import Wanted
 from ...cluster.model.maintenance import Maintenance, maintenance_document
 from ...cluster.model.observed import HostState
@@ -79,7 +78,7 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
     records = read_records(configuration, storage, reports)
     state = records.state or ClusterState()
     declared = records.wanted
-    wanted = in_force(declared, state.ended)
+    wanted = declared.in_force(state.ended)
     leases = storage.leases.hosts()
     _add_troubles(troubles, configuration, board, reports, state)
     nodes = {

@@ -13,7 +13,6 @@ import time
 from contextlib import closing
 from typing import Any
 
-from ...cluster.crm.global_maintenance import in_force
 from ...cluster.model.desired import Wanted, request_document
 from ...cluster.model.maintenance import maintenance_document, maintenance_from_document, told, utc
 from ...cluster.model.rules import rule_document
@@ -34,7 +33,7 @@ def read_why(configuration: NodeConfiguration, subject: str) -> dict[str, Any]:
     """
     with closing(ClusterStorage(configuration)) as storage:
         state = storage.read_manager() or ClusterState()
-        wanted = in_force(storage.read_wanted()[0], state.ended)
+        wanted = storage.read_wanted()[0].in_force(state.ended)
         managed = storage.leases.holder(MANAGER_LEASE).active
     if subject in wanted.services or subject in state.services:
         return why_service(subject, state, wanted, time.time(), managed=managed)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The end of a service's command: started, moved, stopped, failed; and services in error.
+"""The commands of services: how one is given, and what follows when it ends.
 
 Only the result in its node's report or the proof of that node's death ends a command that has
 begun.  A live migration has not begun before its target expects the service.
@@ -10,16 +10,65 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..model.report import CommandResult, LocalState, Outcome, Report
+from ..model.report import CommandResult, Outcome, Report
 from ..model.service import STARTED, Service
 from ..model.state import ServiceStatus
 from ..model.states import MOVING, ServiceState
-from . import selection, transitions
+from . import errors, selection
 from .round import Round
 
 EXPECTED_WITHIN = 30.0
 """Seconds, by the wall clock, for the target of a live migration to report that it expects the
 service.  An LRM of an earlier version never does."""
+
+
+def begin(
+    round_: Round, service_id: str, status: ServiceStatus, desired: Service, node: str, reason: str
+) -> None:
+    """Command a node to start a service, or to take in one that was live-migrated there.
+
+    A migrated service runs by the definition it was started with.  If that has changed, the service
+    is restarted after it was taken in.
+    """
+    placed = replace(
+        status,
+        node=node,
+        target="",
+        before="",
+        stop_timeout=None,
+        reason=reason,
+        digest=status.digest if status.from_node else desired.digest(),
+        last_node=node,
+        maintenance_node="" if node == status.maintenance_node else status.maintenance_node,
+    )
+    round_.command(service_id, placed, ServiceState.REQUEST_START)
+
+
+def move(
+    round_: Round,
+    service_id: str,
+    status: ServiceStatus,
+    desired: Service,
+    chosen: selection.Choice,
+    *,
+    live: bool = True,
+) -> None:
+    """Command a service's node to release it to another node, by live migration or a stop."""
+    goes_live = live and desired.live_migration and not status.no_live
+    state = ServiceState.MIGRATE if goes_live else ServiceState.RELOCATE
+    leaving = status.maintenance_node
+    if not leaving and selection.drained(status.node, round_.state, round_.seen):
+        leaving = status.node
+    moving = replace(
+        status,
+        target=chosen.node,
+        reason=chosen.reason,
+        maintenance_node="" if leaving == chosen.node else leaving,
+        no_live=False,
+    )
+    round_.command(service_id, moving, state)
+    text = f"from {status.node}: {chosen.reason}"
+    round_.say("move", text, service=service_id, node=chosen.node, rejected=chosen.rejected)
 
 
 def take_result(
@@ -38,7 +87,7 @@ def take_result(
     elif result.outcome is Outcome.BLOCKED and status.state is ServiceState.MIGRATE:
         _handle_partial_migration(round_, service_id, status, result.text)
     elif result.outcome is Outcome.BLOCKED:
-        transitions.fail(round_, service_id, status, result.text, node=status.node)
+        errors.fail(round_, service_id, status, result.text, node=status.node)
     elif status.state is ServiceState.REQUEST_START:
         _finish_start(round_, service_id, status, result)
     elif status.state is ServiceState.MIGRATE and result.outcome is not Outcome.OK:
@@ -46,15 +95,7 @@ def take_result(
     elif status.state in MOVING:
         _finish_move(round_, service_id, status, desired)
     else:
-        finish_stop(round_, service_id, status)
-
-
-def finish_stop(round_: Round, service_id: str, status: ServiceStatus) -> None:
-    """Record that a service was stopped and runs nowhere."""
-    text = f"stopped on {status.node}"
-    stopped = replace(status.stopped(text, status.node), stop_timeout=None)
-    round_.set_service(service_id, stopped)
-    round_.say("stopped", text, service=service_id, node=status.node)
+        round_.finish_stop(service_id, status)
 
 
 def _wait_for_target(round_: Round, service_id: str, status: ServiceStatus) -> None:
@@ -118,7 +159,7 @@ def _finish_start(
         round_.say("started", text, service=service_id, node=status.node)
         _record_recovery(round_, service_id, status.node, result.at or round_.seen.wall)
         return
-    transitions.try_elsewhere(round_, service_id, replace(status, from_node=""), result.text)
+    try_elsewhere(round_, service_id, replace(status, from_node=""), result.text)
 
 
 def _finish_move(
@@ -142,7 +183,7 @@ def _finish_move(
     if target and (live or not selection.unusable(target, round_.state, round_.seen)):
         # After a live migration it is already there, whatever state the node has now.
         coming = replace(status, from_node=status.node if live else "")
-        transitions.begin(round_, service_id, coming, desired, target, reason)
+        begin(round_, service_id, coming, desired, target, reason)
         return
     round_.set_service(service_id, stopped)
 
@@ -182,75 +223,55 @@ def _record_recovery(round_: Round, service_id: str, node: str, at: float) -> No
         round_.state = round_.state.with_failover(replace(failover, started=started))
 
 
-ERROR_RETRY = 30.0
-"""Seconds, by the wall clock, after which a failed stop is tried again."""
+def try_elsewhere(round_: Round, service_id: str, status: ServiceStatus, text: str) -> None:
+    """Try the next node after a failed start, as often as ``max_relocate`` allows.
 
-
-def handle_error(
-    round_: Round, service_id: str, status: ServiceStatus, desired: Service | None
-) -> None:
-    """Leave the error if the service is declared stopped, removed or changed.
-
-    A service that could not be stopped may be gone with the last boot of its node.
+    After all nodes failed, it is tried again in place.
     """
-    if _is_gone(round_, service_id, status):
-        finish_stop(round_, service_id, status)
+    desired = round_.seen.wanted.services.get(service_id)
+    failed = (*status.failed_nodes, status.node)
+    status = replace(status, failed_nodes=failed, leave="")
+    if desired is None or len(failed) > desired.max_relocate:
+        where = ", ".join(dict.fromkeys(failed))
+        reason = f"{text}; tried on {where}: mend it, then clear its error"
+        errors.fail(round_, service_id, status, reason, node="")
         return
-    if _is_stuck(round_, service_id, status) and transitions.may_demand_fence(
-        round_, status.node, status, desired
-    ):
-        transitions.fail(round_, service_id, status, status.reason, node=status.node)
+    round_.say("failed", text, service=service_id, node=status.node)
+    round_.set_service(service_id, status)
+    stopped = status.stopped(text, status.node)
+    if desired.state != STARTED:
+        round_.set_service(service_id, stopped)
         return
-    resolved = desired is None or desired.state != STARTED or desired.digest() != status.digest
-    if resolved:
-        clear(round_, service_id, status)
-
-
-def clear(round_: Round, service_id: str, status: ServiceStatus) -> None:
-    """Take a service out of error.  Whatever may still run is stopped first."""
-    if status.node:
-        _stop_again(round_, service_id, status)
+    chosen = selection.choose(service_id, round_.state, round_.seen, round_.load)
+    if not chosen.node or chosen.node in failed:
+        chosen = _next_try(round_, service_id, status)
+    if not chosen.node or status.not_before > round_.seen.wall:
+        round_.set_service(service_id, stopped)
         return
-    stopped = ServiceStatus(
-        ServiceState.STOPPED,
-        reason="out of its error",
-        last_node=status.last_node,
-        request=status.request,
+    if chosen.node != status.node:
+        gone = replace(
+            status, state=ServiceState.RELOCATE, target=chosen.node, reason=chosen.reason
+        )
+        round_.set_service(service_id, gone)
+    placed = replace(
+        status,
+        node=chosen.node,
+        target="",
+        last_node=chosen.node,
+        digest=desired.digest(),
+        reason=f"{text}; {chosen.reason}",
     )
-    round_.set_service(service_id, stopped)
+    round_.command(service_id, placed, ServiceState.REQUEST_START)
+    round_.say(
+        "start", placed.reason, service=service_id, node=chosen.node, rejected=chosen.rejected
+    )
 
 
-def _is_stuck(round_: Round, service_id: str, status: ServiceStatus) -> bool:
-    """Return whether its node reports that it cannot stop the service."""
-    report = round_.report(status.node)
-    local = report.services.get(service_id) if report is not None else None
-    return local is not None and local.state is LocalState.BLOCKED
-
-
-def _is_gone(round_: Round, service_id: str, status: ServiceStatus) -> bool:
-    """Return whether a new LRM found the service stopped that could not be stopped before."""
-    if not round_.online(status.node):
-        return False
-    report = round_.report(status.node)
-    local = report.services.get(service_id) if report is not None else None
-    return local is not None and local.uid == status.uid and local.state is LocalState.STOPPED
-
-
-def _stop_again(round_: Round, service_id: str, status: ServiceStatus) -> None:
-    """Repeat a failed stop at intervals, while the service stays in error.
-
-    An empty digest marks that a stop was repeated.
-    """
-    if not round_.online(status.node):
-        return
-    report = round_.report(status.node)
-    result = report.results.get(status.uid) if report is not None else None
-    now = round_.seen.wall
-    if status.digest:
-        first = replace(status, digest="", not_before=now)
-        round_.command(service_id, first, ServiceState.ERROR)
-    elif result is not None and result.outcome is Outcome.OK:
-        finish_stop(round_, service_id, status)
-    elif result is not None and not 0.0 <= now - status.not_before < ERROR_RETRY:
-        again = replace(status, not_before=now, reason=result.text)
-        round_.command(service_id, again, ServiceState.ERROR)
+def _next_try(round_: Round, service_id: str, status: ServiceStatus) -> selection.Choice:
+    """Return where to retry after all nodes were tried: in place if possible."""
+    chosen = selection.choose(
+        service_id, round_.state, round_.seen, round_.load, stay=status.node, again=True
+    )
+    if not chosen.node:
+        return chosen
+    return replace(chosen, reason="tried on all nodes that can take it: once more")

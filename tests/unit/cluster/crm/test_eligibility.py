@@ -7,9 +7,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.adoption import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.eligibility import (
     Hosts,
-    HostView,
     why_not_manager,
     with_membership,
 )
@@ -33,6 +32,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     with_version,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    HostView,
     LeaseSight,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
