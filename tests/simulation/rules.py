@@ -178,8 +178,8 @@ class Rules(Checks):
         self._orders.fences(name, node, begun, crm.shown)
 
     def frees(self, by: str, machine: Machine) -> None:
-        """S4: a node that loses its host lease to another node is off."""
-        if machine.on:
+        """S4: the boot of a node that loses its host lease to another node has ended."""
+        if machine.on and machine.joined_in == machine.boot:
             self.broken("S4", f"{by} frees the host lease of {machine.name}, which is on")
 
     def _written(

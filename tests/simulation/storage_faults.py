@@ -117,8 +117,14 @@ def _lose(
                 continue
             lose(slot)
             if kind == STATES and not copy:
-                fleet.world.storage.intents.pop(name, None)
+                _lose_intent(fleet, name)
             fleet.world.say(f"the record {kind} {name} {how}".replace("  ", " "))
+
+
+def _lose_intent(fleet: FaultyFleet, name: str) -> None:
+    """Lose a candidate's intent: of a fence that it announced nobody knows any more."""
+    if fleet.world.storage.intents.pop(name, None) is not None:
+        fleet.went_back = True
 
 
 def _swap(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
@@ -131,7 +137,7 @@ def _swap(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
             for name, slot in _slots(fleet, kind, node):
                 lose(slot, damaged=True)
                 if kind == STATES:
-                    fleet.world.storage.intents.pop(name, None)
+                    _lose_intent(fleet, name)
     fleet.world.say(f"{kind} of {' and '.join(names)} are in each other's place")
 
 
@@ -149,7 +155,7 @@ def _damage(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
         for name, slot in _slots(fleet, kind, words[1] if len(words) > 1 else node):
             lose(slot, damaged=True)
             if kind == STATES:
-                world.storage.intents.pop(name, None)
+                _lose_intent(fleet, name)
     world.say(f"{' '.join(words)} is damaged on the storage")
 
 

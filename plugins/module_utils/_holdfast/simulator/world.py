@@ -148,6 +148,7 @@ class World:
         """Give *machine* a host lease of the next generation."""
         self.generations[machine.name] += 1
         machine.generation = self.generations[machine.name]
+        machine.joined_in = machine.boot
         machine.freed = machine.left = machine.given_up = False
         machine.renewals.restart(self.now, self.now, machine.renewals.period)
 

@@ -114,6 +114,7 @@ def _wait_for_target(round_: Round, service_id: str, status: ServiceStatus) -> N
         return
     report = round_.report(target)
     if report is not None and service_id in report.coming:
+        round_.count_command()
         round_.set_service(service_id, replace(status, expected=True))
     elif not 0.0 <= round_.seen.wall - status.since < EXPECTED_WITHIN:
         why = f"{target} does not say that it expects it: stopped, to be started there"

@@ -146,9 +146,9 @@ def update_disarm(round_: Round) -> None:
     """
     state, asked = round_.state, round_.seen.wanted.disarm
     if asked and not state.disarm:
-        number = state.commands + 1
+        number = round_.count_command()
         round_.state = replace(
-            state, commands=number, disarm=DISARMING, disarm_mode=asked, disarm_number=number
+            round_.state, disarm=DISARMING, disarm_mode=asked, disarm_number=number
         )
         by = round_.seen.wanted.disarmed_by
         why = f", {told(by)}" if by is not None else ""
@@ -164,6 +164,7 @@ def update_disarm(round_: Round) -> None:
         if waits and waits != round_.state.disarm_waits:
             round_.state = replace(round_.state, disarm_waits=waits)
         elif not waits:
+            round_.count_command()
             round_.state = replace(round_.state, disarm=DISARMED, disarm_waits="")
             round_.say("disarmed", "all nodes are disarmed: nothing is fenced or recovered")
 

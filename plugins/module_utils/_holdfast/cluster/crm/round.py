@@ -187,12 +187,20 @@ class Round:
                 reason = f"not started: {elsewhere} reports that it still has it"
                 self.set_service(service_id, status.stopped(reason, status.node))
                 return
-        number = self.state.commands + 1
-        self.state = replace(self.state, commands=number)
-        uid = f"{self.state.epoch}.{number}"
+        uid = f"{self.state.epoch}.{self.count_command()}"
         self.fresh.add(uid)
         given = replace(status, state=state, uid=uid, leave="", expected=False)
         self.set_service(service_id, given)
+
+    def count_command(self) -> int:
+        """Return the number of a new command.
+
+        By their number an older record is recognised.  So whatever a node, or an operator, acts on
+        is counted: also the permission to begin a live migration, and that the cluster is disarmed.
+        """
+        number = self.state.commands + 1
+        self.state = replace(self.state, commands=number)
+        return number
 
     def say(
         self,
