@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
     candidate,
+    commands,
     cycle,
     fencing,
     freed_leases,
     health,
     nodes,
+    pausing,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model import (
     lease_freeing,
@@ -23,6 +25,25 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.tests.mutation.making import FoundByTest, Mutation, edited
 
 _EDITS = (
+    # By its number of commands an older record is recognised.
+    (
+        "count-no-permission-to-migrate",
+        commands,
+        "_wait_for_target",
+        "        round_.count_command()\n",
+        "",
+        "cluster/crm/test_started.py",
+        "test_a_source_lets_a_service_go_only_once_its_target_expects_it",
+    ),
+    (
+        "count-no-end-of-a-disarming",
+        pausing,
+        "update_disarm",
+        "            round_.count_command()\n",
+        "",
+        "cluster/crm/test_pausing.py",
+        "test_disarming_freezes_first_and_ends_with_the_last_lrm",
+    ),
     # A turn, and the host lease under which it is played.
     (
         "look-at-the-clock-before-the-lease",

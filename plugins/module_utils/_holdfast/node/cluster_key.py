@@ -66,8 +66,8 @@ def fingerprint(key: bytes) -> str:
 def read_keys(path: Path) -> tuple[bytes, ...]:
     """Return the keys in the file at *path*.
 
-    Raises ``StorageError`` when it cannot be read, is open to others, or has no keys.  It may belong
-    to the owner of its folder, who could replace it: root looks at other users' clusters too.
+    Raises ``StorageError`` when it cannot be read, is open to others, or has no keys.  It may
+    belong to the owner of its folder, who could replace it: root looks at other users' clusters.
     """
     try:
         owner = path.parent.stat().st_uid

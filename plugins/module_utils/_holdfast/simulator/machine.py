@@ -127,8 +127,9 @@ class Machine:
     given back, *freed* that it was taken away by proof, *given_up* that it was lost and that
     the node stopped its services and disarmed its watchdog.  *beats_in* says that an LRM is
     there to write heartbeats; *cut_from* are the nodes that it does not hear.  *generation* is that
-    of its host lease, *joined_in* the boot in which it got that; *frees* says that a write of its which frees another's hangs.  *virtual* is
-    the kind of virtual machine that it is, empty for a physical one: only the former are paused.
+    of its host lease, *joined_in* the boot in which it got that; *frees* says that a write of its
+    which frees another's hangs.  *virtual* is the kind of virtual machine that it is, empty for a
+    physical one: only the former are paused.
     *kept* is what its local disk has, also after its next start.  *membership* is the one that it
     is configured with, *room* what it has of CPUs and MiB of memory, and *joins_at* when a join
     that is under way can be done.

@@ -83,6 +83,8 @@ def test_a_source_lets_a_service_go_only_once_its_target_expects_it() -> None:
         True,
         web(waits).uid,
     )
+    # By that number an older copy of the record, without the permission, is recognised.
+    assert goes.state.commands > waits.state.commands
 
 
 def test_a_service_stays_where_it_is_when_its_target_is_lost_before_it_expects_it() -> None:
