@@ -245,5 +245,8 @@ class NetworkStandIn:
     def listen(self, seconds: float) -> tuple[bool, set[str]]:
         return False, set()
 
+    def answering_with_other_keys(self) -> set[str]:
+        return set()
+
     def refused(self) -> tuple[int, str]:
         return 0, ""

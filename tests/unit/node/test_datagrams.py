@@ -69,7 +69,7 @@ def test_nobody_but_a_member_is_heard(policy: Authentication, kind: Kind) -> Non
     assert n1.believed(data, FROM_N2, 10.0) is not None
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", [Kind.ANSWER, Kind.LOOK])
 @pytest.mark.parametrize(
     "signed", [OFF, replace(ENFORCE, keys=(OTHER,)), replace(ENFORCE, cluster="x")]
 )
@@ -79,6 +79,17 @@ def test_who_has_no_key_is_not_believed_even_from_a_members_port(
     n1, n2 = of("n1", ENFORCE), of("n2", signed)
     nonce = nonce_of(n1.question("n2", 10.0))
     assert n1.believed(n2.message(kind, nonce), FROM_N2, 10.0) is None
+    assert n1.other_keys == ({"n2": 10.0} if kind is Kind.ANSWER else {})
+
+
+def test_a_member_with_another_key_is_answered_so_that_it_can_know() -> None:
+    n1, n2 = of("n1", ENFORCE), of("n2", replace(ENFORCE, keys=(OTHER,)))
+    question = n1.believed(n2.question("n1", 10.0), FROM_N2, 10.0)
+    assert question is not None
+    assert n2.believed(n1.message(Kind.ANSWER, question.nonce), FROM_N1, 10.1) is None
+    assert n2.other_keys == {"n1": 10.1}
+    assert n2.believed(n1.message(Kind.ANSWER, "00"), FROM_N1, 10.2) is None
+    assert n2.other_keys == {"n1": 10.1}, "nobody was asked with that nonce"
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -53,7 +53,7 @@ class Observer:
         settings = self._world.settings
         timeout = settings.watchdog_timeout
         self.watch = start_watch(
-            ObserverSettings(machine.name, settings.timing, timeout, timeout),
+            ObserverSettings(machine.name, settings.timing, timeout, timeout, authenticated=True),
             self.names,
             self._clock.mono(self._world.now),
         )

@@ -165,6 +165,36 @@ def test_a_damaged_block_holds_and_is_written_over_only_by_a_yes(declared, writt
     assert taken.state.ended == {}
 
 
+@pytest.mark.parametrize(
+    ("declared", "board", "readable", "written"),
+    [
+        (None, BY_HAND, True, False),
+        (None, DAMAGED, False, False),
+        (None, "", True, None),
+        (ADA, "", True, True),
+        (ADA, DAMAGED, False, True),
+        (ADA, BY_HAND, True, None),
+    ],
+)
+@pytest.mark.parametrize("known", [None, False, True])
+def test_a_block_that_does_not_bind_only_shows_what_the_configuration_says(
+    declared, board, readable, written, known
+) -> None:
+    before = stopped(agreed(declared, declared, known))
+    sight = look(declared, board, board_readable=readable, board_binds=False)
+    taken = step(before, sight)
+    assert (taken.state.hold is not None, taken.board) == (declared is not None, written)
+    assert taken.state.ended == {}
+    moved = "web" in taken.state.services and taken.state.services["web"].state
+    assert (moved is ServiceState.STOPPED) is (declared is not None)
+
+
+def test_a_maintenance_of_the_block_ends_when_the_block_does_not_bind_any_more() -> None:
+    before = stopped(agreed(None, Maintenance(BY_HAND, "", WALL), True))
+    taken = step(before, look(None, BY_HAND, board_binds=False))
+    assert (taken.state.hold, taken.board) == (None, False)
+
+
 class Places:
     """The configuration, block 0, and a manager whose writes of the block may be lost."""
 

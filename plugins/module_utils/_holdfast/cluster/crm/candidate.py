@@ -92,6 +92,8 @@ def _hold(crm: Crm, observation: Observation) -> Cycle[str]:
     The expiry must be in the manager's record and in the configuration.  A maintenance set on the
     whiteboard alone has no expiry.
     """
+    if not observation.board_binds:
+        return ""
     if not observation.held or not observation.board_readable:
         return observation.held
     clocks = yield from crm.look_at_wall_clock()

@@ -284,6 +284,7 @@ def _observe(
         fences=tuple(crm.fences),
         powers=tuple(crm.powers),
         board_readable=observation.board_readable,
+        board_binds=observation.board_binds,
         wall_even=crm.wall_is_even(clocks),
     )
     return state, seen

@@ -37,7 +37,8 @@ class Observation:
 
     *took* is its duration in seconds.  *changed* and *answered* are, for each node, the monotonic
     seconds of its last heartbeat change and last answer.  *held* is why the whiteboard pauses the
-    cluster, empty if it does not; *board_readable* is False while its global block is damaged.
+    cluster, empty if it does not; *board_readable* is False while its global block is damaged, and
+    *board_binds* where that block only shows what holds, because anyone can write it.
     *trouble* is why this node must not judge any node.  *foreign* are the host ids with a block and
     no member.  *elsewhere* says which nodes write to another storage; it is part of *trouble*, too.
     """
@@ -51,6 +52,7 @@ class Observation:
     board_readable: bool = True
     foreign: Mapping[int, HostView] = field(default_factory=dict)
     elsewhere: str = ""
+    board_binds: bool = True
 
 
 @dataclass(frozen=True)

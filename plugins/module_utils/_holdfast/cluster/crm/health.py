@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from ..model.observed import Answer, FenceReport, HostState, LeaseSight, NodeSeen, Timing
@@ -37,13 +37,15 @@ class ObserverSettings:
     """The settings of an observer.
 
     *watchdog_timeout* is that of all nodes in seconds, 0 without watchdogs.
-    *longest_watchdog_timeout* is the longest that any node can have.
+    *longest_watchdog_timeout* is the longest that any node can have.  Blocks are *authenticated*
+    where only a member can write one, though a stranger may put an older one back.
     """
 
     node: str
     timing: Timing
     watchdog_timeout: float
     longest_watchdog_timeout: float
+    authenticated: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,8 @@ class Watch:
     answered: dict[str, float] = field(default_factory=dict)
     elsewhere: dict[str, Elsewhere] = field(default_factory=dict)
     _timestamps: dict[str, float] = field(default_factory=dict)
+    _reports: dict[str, int] = field(default_factory=dict)
+    _put_back: set[str] = field(default_factory=set)
     _blank: set[str] = field(default_factory=set)
 
     def begin_look(self, now: float) -> None:
@@ -101,15 +105,23 @@ class Watch:
             self.beating.clear()
         self.looked = now
 
-    def note_block(self, node: str, timestamp: float, now: float) -> None:
-        """Record the timestamp in a member's block.
+    def note_block(self, node: str, timestamp: float, now: float, report: int = 0) -> None:
+        """Record the timestamp in a member's block, and the number of the *report* that it names.
 
-        The first timestamp counts as a change only if the block was blank before.
+        The first timestamp counts as a change only if the block was blank before.  Of authenticated
+        blocks an older one than before is no sign of life: timestamps only rise, except with a new
+        start of the node, which writes a new report first.
         """
         before = self._timestamps.get(node)
         if before == timestamp:
             self._blank.discard(node)
             return
+        if self.settings.authenticated and before is not None:
+            if (report, timestamp) < (self._reports.get(node, 0), before):
+                self._put_back.add(node)
+                return
+            self._put_back.discard(node)
+        self._reports[node] = report
         if before is not None or node in self._blank:
             self.changed[node] = now
             self.beating.add(node)
@@ -175,6 +187,8 @@ class Watch:
             note = note or why_no_proof(look.lease_proof, look.report)
             lease = LeaseSight.FAILED if note else lease
         report, problem = look.report, look.problem
+        if node in self._put_back:
+            problem = problem or "its block is older than one that was read before"
         if report is not None and report.node not in ("", node):
             problem = problem or f"its host id's record is that of {report.node}"
             report = None
@@ -257,6 +271,21 @@ class Watch:
         if not ours or not reported:
             return False
         return reported <= ours or unchanged_for >= fail_seconds + reported
+
+
+def other_key(forged: Collection[str], present: Collection[str], answering: Collection[str]) -> str:
+    """Return why this node seems to have another cluster key than the others; empty if not.
+
+    *present* are the other members with a block, *forged* those of them whose block is not
+    authentic, and *answering* those whose answers have the nonce of this node's question, but no
+    right MAC.  Blocks alone do not count: a stranger who writes the storage could forge them.
+    """
+    if not present or set(forged) < set(present) or not set(answering) & set(forged):
+        return ""
+    return (
+        f"no block of the other nodes is authentic, and {', '.join(sorted(answering))} answers with"
+        " another cluster key: compare the output of 'holdfast key show' on all nodes"
+    )
 
 
 def start_watch(settings: ObserverSettings, nodes: Iterable[str], now: float) -> Watch:

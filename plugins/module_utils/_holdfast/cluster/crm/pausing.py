@@ -57,7 +57,7 @@ def update_maintenance(round_: Round) -> None:
     before = round_.state.hold
     asked = desired.global_maintenance
     hold = asked
-    if hold is None and round_.state.hold_from_board:
+    if hold is None and round_.state.hold_from_board and round_.seen.board_binds:
         hold = before
     why = "as the configuration says"
     if asked is None and round_.seen.wanted.global_maintenance is not None:
@@ -86,6 +86,11 @@ def update_maintenance(round_: Round) -> None:
 def _compare_with_board(round_: Round, hold: Maintenance | None) -> bool | None:
     """Make block 0 agree with *hold*; return what block 0 says if that is to be adopted."""
     holds = hold is not None
+    if not round_.seen.board_binds:
+        # Whoever can write the storage can write this block: it only shows what holds.
+        shows = bool(round_.seen.held) if round_.seen.board_readable else None
+        round_.board = None if shows is holds else holds
+        return None
     if not round_.seen.board_readable:
         # What someone wrote there is lost.  The manager may write yes, but not no.
         round_.board = True if holds else None
@@ -109,6 +114,8 @@ def _why_held(round_: Round, hold: Maintenance | None) -> str:
     """Return why nothing may be done, from the first source that says so; empty if none."""
     if hold is not None:
         return told(hold)
+    if not round_.seen.board_binds:
+        return ""
     if not round_.seen.board_readable or not round_.seen.held:
         return round_.seen.held
     return "ended, but the whiteboard still says so"

@@ -131,8 +131,9 @@ class Seen:
 
     *now* is monotonic seconds, *wall* seconds since 1970.  *storage_trouble* is why the manager
     cannot trust its reads of the storage, or empty.  *held* is why the whiteboard pauses the
-    cluster, or empty; *board_readable* is False if its global block is damaged.  *wall_even* says
-    that the wall clock has not jumped for a while.
+    cluster, or empty; *board_readable* is False if its global block is damaged, and *board_binds*
+    if the block only shows what holds.  *wall_even* says that the wall clock has not jumped for a
+    while.
     """
 
     now: float
@@ -146,6 +147,7 @@ class Seen:
     fences: tuple[FenceReport, ...] = ()
     powers: tuple[PowerReport, ...] = ()
     board_readable: bool = True
+    board_binds: bool = True
     wall_even: bool = True
 
 

@@ -8,7 +8,8 @@ LRM's answer names the heartbeat that it wrote last, which shows a node on anoth
 (``cluster/crm/observing.py``).
 
 Only members are heard: by address and port, before anything else is looked at, and by a MAC under
-the cluster key if the policy enforces that.  A question has a nonce, and an answer counts only with
+the cluster key if the policy enforces that; only a question needs no MAC, as its answer goes to a
+member, whose key this node may not have.  A question has a nonce, and an answer counts only with
 the nonce of a question that was asked a moment ago, so that no old one can be repeated.
 """
 
@@ -111,6 +112,7 @@ class Correspondence:
 
     *sources* has the member by each address and port from which it may write.  *refused* counts
     the datagrams that were not believed, *last_refused* is where the last one came from.
+    *other_keys* says when a member last answered a question of this node without a right MAC.
     """
 
     cluster: str
@@ -119,6 +121,7 @@ class Correspondence:
     authenticate: Authenticate
     refused: int = 0
     last_refused: Address | None = None
+    other_keys: dict[str, float] = field(default_factory=dict)
     _asked: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def message(self, kind: Kind, nonce: str = "", beat: int | None = None) -> bytes:
@@ -144,10 +147,12 @@ class Correspondence:
             if (
                 message.cluster == self.cluster
                 and message.node == node
-                and self._is_authentic(message, mac)
                 and (message.kind is not Kind.ANSWER or self._was_asked(message, now))
             ):
-                return message
+                if message.kind is Kind.ASK or self._is_authentic(message, mac):
+                    return message
+                if message.kind is Kind.ANSWER:
+                    self.other_keys[message.node] = now
         self.refuse(sender)
         return None
 

@@ -26,7 +26,15 @@ from ...errors import InputError
 from ...storage.lockspace.host_timing import LeaseTiming
 from ..cluster_key import ClusterKey
 from ..configuration import CRM, Member, NodeConfiguration
-from .datagrams import MAX_DATAGRAM, Address, Correspondence, Kind, Message, sources_of
+from .datagrams import (
+    MAX_DATAGRAM,
+    NONCE_COUNTS,
+    Address,
+    Correspondence,
+    Kind,
+    Message,
+    sources_of,
+)
 from .supervision import Notifier
 
 BEAT_COUNTS = 2.0
@@ -126,6 +134,13 @@ class Network:
         with self._lock:
             sender = self._correspondence.last_refused
             return self._correspondence.refused, sender[0] if sender is not None else ""
+
+    def answering_with_other_keys(self) -> set[str]:
+        """Return the members that answered a moment ago, but without a right MAC."""
+        now = self._clock()
+        with self._lock:
+            answers = self._correspondence.other_keys.items()
+            return {node for node, when in answers if now - when <= NONCE_COUNTS}
 
     def listen(self, seconds: float) -> tuple[bool, set[str]]:
         """Wait up to *seconds* for a hint, and answer questions meanwhile.

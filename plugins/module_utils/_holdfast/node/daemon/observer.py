@@ -18,12 +18,14 @@ from ...cluster.crm.health import (
     NodeLook,
     ObserverSettings,
     held_by_board,
+    other_key,
     start_watch,
 )
 from ...cluster.model.observed import HostView, NodeSeen
 from ...cluster.model.report import Report
 from ...errors import StorageError
 from ...lease.interface import HostLeaseView
+from ...storage.authentication import Policy
 from ...storage.lockspace.host_timing import FIXED_WATCHDOG_TIMEOUT
 from ...storage.whiteboard.block import HostBlock
 from ...storage.whiteboard.board import Board
@@ -55,6 +57,7 @@ class Observer:
             configuration.timing,
             configuration.watchdog_timeout,
             FIXED_WATCHDOG_TIMEOUT,
+            authenticated=configuration.authentication is Policy.ENFORCE,
         )
         self._watch = start_watch(settings, configuration.members, clock())
         self._foreign = ForeignHosts(configuration.host_ids().values())
@@ -79,7 +82,7 @@ class Observer:
         for name, member in self._configuration.members.items():
             block = board.hosts.get(member.host_id)
             if block is not None:
-                self._watch.note_block(name, block.timestamp, now)
+                self._watch.note_block(name, block.timestamp, now, report_number(block))
             else:
                 blank = member.host_id not in board.problems
                 self._watch.note_no_block(name, blank=blank)
@@ -90,7 +93,7 @@ class Observer:
             for name, member in self._configuration.members.items()
         }
         took = self._clock() - begun
-        elsewhere = self._watch.storage_trouble(now)
+        elsewhere = self._watch.storage_trouble(now) or self._other_key(board)
         return Observation(
             nodes,
             held_by_board(None if board.global_block is None else board.global_block.maintenance),
@@ -101,6 +104,7 @@ class Observer:
             board.global_block is not None,
             self._foreign.look(board, now, self._watch.watched_since),
             elsewhere,
+            board_binds=self._configuration.authentication is not Policy.ENFORCE,
         )
 
     def with_lease(self, host_id: int, view: HostView | None) -> HostView:
@@ -155,6 +159,19 @@ class Observer:
         except StorageError:
             return None
         return LeaseLook(view.state, view.unchanged_for)
+
+    def _other_key(self, board: Board) -> str:
+        """Return why this node seems to have another cluster key than the others; empty if not."""
+        if not board.forged:
+            return ""
+        others = {
+            name: member.host_id
+            for name, member in self._configuration.members.items()
+            if name != self._configuration.node
+        }
+        forged = {name for name, host_id in others.items() if host_id in board.forged}
+        present = forged | {name for name, host_id in others.items() if host_id in board.hosts}
+        return other_key(forged, present, self._network.answering_with_other_keys())
 
     def _own_trouble(self, own: HostLeaseView, took: float) -> str:
         look = LeaseLook(own.state, own.unchanged_for)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from ...cluster.model.desired import Wanted
@@ -29,7 +29,8 @@ from ...node.configuration import NodeConfiguration
 from ...node.daemon.heartbeat import read_trouble, trouble_told
 from ...node.daemon.record_guard import read_records, report_older_than_told
 from ...process.apart import TimeUpError, run_apart
-from ...storage.whiteboard.block import HostBlock
+from ...storage.authentication import Policy
+from ...storage.whiteboard.block import GlobalBlock, HostBlock
 from ...storage.whiteboard.board import Board
 from .problems import (
     UNHELD,
@@ -93,7 +94,11 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
         }
         for name, member in sorted(configuration.members.items())
     }
-    hold = global_maintenance(board, state, wanted)
+    believed = board
+    if configuration.authentication is Policy.ENFORCE:
+        # The block only shows what holds.
+        believed = replace(board, global_block=GlobalBlock())
+    hold = global_maintenance(believed, state, wanted)
     result = {
         "cluster": configuration.cluster,
         "backend": configuration.backend,
