@@ -11,11 +11,7 @@ from __future__ import annotations
 import sys
 
 from ..errors import HoldfastError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TextIO
+from ..hints import Any, Callable, TextIO
 
 CLOSED = "standard output is closed"
 

@@ -10,19 +10,13 @@ from __future__ import annotations
 
 from math import isnan
 
+from ...hints import Callable, Sequence
 from ..model.admission import N1, new_primary_failure, with_primary, without_primary
-from ..model.cluster import NO_NODE
+from ..model.cluster import NO_NODE, Cluster, Group, Instance, Node
 from ..model.redundancy import redundancy_for
 from ..model.score import Score
 from .pairs import choose_pair
-from .solution import SAME, Solution, Unplaceable, best_group, group_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ..model.cluster import Cluster, Group, Instance, Node
-    from .solution import Options
+from .solution import SAME, Options, Solution, Unplaceable, best_group, group_line
 
 FEW = 16
 """Up to so many equally good nodes are compared that way; beyond, the last is taken."""

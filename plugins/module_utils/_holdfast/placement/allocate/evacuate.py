@@ -9,19 +9,13 @@ places the last wins.
 
 from __future__ import annotations
 
-from ..model.cluster import EXTERNAL_TEMPLATES
+from ...hints import Any, Callable, Sequence
+from ..model.cluster import EXTERNAL_TEMPLATES, Cluster, Instance
 from ..model.moves import Found, failover
 from .solution import Options, Unplaceable, migrate
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from ..model.cluster import Cluster, Instance
-
-    Opcode = dict[str, Any]
-    Watch = Callable[[Cluster, Instance, str, Sequence[int]], None]
+Opcode = dict[str, Any]
+Watch = Callable[[Cluster, Instance, str, Sequence[int]], None]
 
 PRIMARY, SECONDARY, ALL = "primary-only", "secondary-only", "all"
 LEAST_TARGETS = {PRIMARY: 0, SECONDARY: 1, ALL: 2}

@@ -4,18 +4,12 @@
 
 from __future__ import annotations
 
+from ...hints import Any, Union
 from ..model.admission import FAILURES
-from ..model.cluster import UNALLOCABLE
+from ..model.cluster import UNALLOCABLE, Cluster, Group, Instance, Node
 from ..model.show import fixed
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Union
-
-    from ..model.cluster import Cluster, Group, Instance, Node
-
-    Metric = Union[float, tuple[list[int], int]]
-    from typing import Any
+Metric = Union[float, tuple[list[int], int]]
 
 
 SAME = 1e-7

@@ -15,20 +15,15 @@ from __future__ import annotations
 
 from math import inf, isnan, sqrt
 
+from ...hints import Sequence
 from ..model.admission import secondary_failure, without_primary, without_secondary
-from ..model.cluster import NO_NODE
+from ..model.cluster import NO_NODE, Cluster, Instance, Node
 from ..model.moves import Found, Moved, failover, failover_to, replace_secondary
 from ..model.score import AT_BOTH, RESERVED, WEIGHT, WEIGHTS, Score
 from .allocate import Search
 from .best_pair import FIRST, BestPair, scored
 from .pairs import as_secondary, short_way
 from .solution import SAME, Options, Unplaceable, migrate, replace_disks
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..model.cluster import Cluster, Instance, Node
 
 AT_SECONDARY = sorted((*AT_BOTH, RESERVED))
 """The deviations that a secondary changes."""

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 from math import sqrt
 
-from ..model.score import AT_BOTH, CPU_LOAD, DISK_LOAD, MEMORY_LOAD, NET_LOAD, RESERVED
+from ...hints import TYPE_CHECKING, Sequence
+from ..model.cluster import Instance
+from ..model.score import AT_BOTH, CPU_LOAD, DISK_LOAD, MEMORY_LOAD, NET_LOAD, RESERVED, Score
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..model.cluster import Instance
-    from ..model.score import Score
     from .estimate import Measures, Sizes
 
 LOADS = (CPU_LOAD, MEMORY_LOAD, NET_LOAD)

@@ -17,21 +17,15 @@ from __future__ import annotations
 
 from math import inf, isfinite
 
+from ...hints import Callable, Iterable, Iterator, Sequence
+from ..model.cluster import Cluster
+from ..model.moves import Moved
 from ..model.score import Score
 from .bounds import Bounds
 from .estimate import Estimate, Measures
 from .state import FAILOVER, MOVED_TEMPLATES, Choice, Made, MoveLimits, Plan, State, copied, made_of
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from ..model.cluster import Cluster
-    from ..model.moves import Moved
-    from .state import MoveLimits
-
-    Refuse = Callable[[int, Moved], bool]
-    from collections.abc import Callable, Iterable
+Refuse = Callable[[int, Moved], bool]
 
 
 RECENT = 8

@@ -9,6 +9,7 @@ one job: its steps are carried out together.
 
 from __future__ import annotations
 
+from ...hints import Callable, Sequence
 from ..model.admission import (
     migration_failure,
     primary_failure,
@@ -18,16 +19,9 @@ from ..model.admission import (
     without_primary,
     without_secondary,
 )
-from ..model.cluster import EXTERNAL_TEMPLATES
+from ..model.cluster import EXTERNAL_TEMPLATES, Cluster, Instance, Node
 from ..model.moves import Moved, common_locations, failover, failover_to, replace_secondary
 from ..model.score import Score
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ..model.cluster import Cluster, Instance, Node
-
 
 FAILOVER, SECONDARY, TAKE_OVER, PRIMARY, FAILOVER_REPLACE, ANYWHERE = range(6)
 """Swap roles; new secondary; new primary with the old one as secondary; new primary; swap roles

@@ -11,16 +11,13 @@ from __future__ import annotations
 from math import inf
 from operator import mul
 
-from ..model.score import RESERVED, WEIGHT
+from ...hints import TYPE_CHECKING, Sequence
+from ..model.cluster import Instance, Node
+from ..model.score import RESERVED, WEIGHT, Score
 from .chords import Chords, Levels
 from .guard import FreeSpace
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..model.cluster import Instance, Node
-    from ..model.score import Score
     from .estimate import Measures, Sizes
     from .state import State
 

@@ -16,19 +16,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...hints import Collection
 from ..allocate.solution import Unplaceable
 from ..allocate.targets import move_to_best
 from ..model.admission import primary_failure
-from ..model.cluster import EXTERNAL_TEMPLATES, Cluster, Instance
+from ..model.cluster import EXTERNAL_TEMPLATES, Cluster, Instance, Node
 from ..model.moves import failover
 from ..model.redundancy import not_redundant
 from .capacity import new_instance, standard_size
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from ..model.cluster import Node
 
 MIGRATE, REPLACE = "migrate", "replace secondary"
 

@@ -12,16 +12,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...hints import Callable, Sequence
 from ..model.admission import primary_failure, with_primary, without_primary
 from ..model.cluster import NO_NODE, Cluster
 from ..model.score import Score
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    Graph = dict[int, set[int]]
-    Cleared = tuple[list[int], tuple[tuple[str, str], ...]]
+Graph = dict[int, set[int]]
+Cleared = tuple[list[int], tuple[tuple[str, str], ...]]
 
 
 @dataclass(frozen=True)

@@ -12,18 +12,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...hints import Iterator, Sequence
 from ..allocate.solution import Options
 from ..model.admission import FAILURES
-from ..model.cluster import Policy, Spec
+from ..model.cluster import Cluster, Policy, Spec
 from ..model.score import Score
 from .capacity import Filled, Size, best_place, counts, fill_on, new_instance, unless_short
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ..model.cluster import Cluster
-
 
 MOST_CPUS = 1e6
 """More cores than anything has: what a ratio without end comes to."""

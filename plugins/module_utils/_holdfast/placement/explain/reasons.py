@@ -17,8 +17,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import ClusterDataError
+from ...hints import Container, Iterator, Sequence
 from ..allocate.solution import SAME, Options
-from ..iallocator.answer import answer
+from ..iallocator.answer import Answer, answer
+from ..iallocator.query import Request
 from ..iallocator.request import read_request
 from ..model.admission import (
     N1,
@@ -28,7 +30,7 @@ from ..model.admission import (
     with_primary,
     without_primary,
 )
-from ..model.cluster import NO_NODE, PREFERRED
+from ..model.cluster import NO_NODE, PREFERRED, Cluster, Instance, Node
 from ..model.limits import policy_limits, primary_limits, secondary_limits
 from ..model.redundancy import first_stuck, redundancy_for
 from ..model.score import Score
@@ -40,15 +42,7 @@ from .reasons_of_moves import (
     with_new,
 )
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Sequence
-
-    from ..iallocator.answer import Answer
-    from ..iallocator.query import Request
-    from ..model.cluster import Cluster, Instance, Node
-
-    Data = dict[str, Any]
+Data = dict[str, Any]
 
 NOWHERE = "there is no node"
 

@@ -9,8 +9,10 @@ choice itself.
 
 from __future__ import annotations
 
+from ...hints import TYPE_CHECKING, Any, Callable, Iterable, Sequence
 from ..allocate.best_pair import after_placing
 from ..allocate.evacuate import ALL, PRIMARY, SECONDARY, change_group, evacuate
+from ..allocate.solution import Options
 from ..model.admission import (
     migration_failure,
     primary_failure,
@@ -20,23 +22,17 @@ from ..model.admission import (
     without_primary,
     without_secondary,
 )
-from ..model.cluster import NO_NODE
+from ..model.cluster import NO_NODE, Cluster, Instance, Node
 from ..model.limits import primary_limits, secondary_limits
 from ..model.moves import common_locations
 from ..model.score import Score
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
-
-    from ..allocate.solution import Options
     from ..iallocator.query import Request
-    from ..model.cluster import Cluster, Instance, Node
 
-    Data = dict[str, Any]
-    Elsewhere = Callable[[Cluster, Sequence[int], Instance, Options], Data]
-    Changes = list[tuple[Node, Node]]
+Data = dict[str, Any]
+Elsewhere = Callable[[Cluster, Sequence[int], Instance, Options], Data]
+Changes = list[tuple[Node, Node]]
 
 
 def rejection(node: Node, role: str, failure: str, limits: Sequence[Any]) -> Data:

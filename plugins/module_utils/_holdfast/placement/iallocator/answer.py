@@ -9,15 +9,12 @@ all is an error instead.
 from __future__ import annotations
 
 from ...errors import ClusterDataError
-from ..allocate.solution import Unplaceable
+from ...hints import TYPE_CHECKING, Any
+from ..allocate.solution import Options, Unplaceable
+from ..model.cluster import Cluster
 from .json_text import encode
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from ..allocate.solution import Options
-    from ..model.cluster import Cluster
     from .query import Request
 
 

@@ -15,15 +15,11 @@ from __future__ import annotations
 from math import isfinite
 
 from ...errors import ClusterDataError
+from ...hints import Any, Callable, Iterable, TypeVar
 from ..model.show import quoted, quoted_list
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any, TypeVar
-
-    Value = TypeVar("Value")
-    Record = dict[str, Any]
+Value = TypeVar("Value")
+Record = dict[str, Any]
 
 BLANKS = " \t\n\r"
 

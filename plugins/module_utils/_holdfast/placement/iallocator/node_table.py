@@ -8,18 +8,14 @@ or all storage is exclusive, only the nodes of the chosen group are left.
 
 from __future__ import annotations
 
+from ...hints import TYPE_CHECKING, Callable
+from ..allocate.solution import Options
 from ..model.admission import divide
-from ..model.cluster import NO_NODE
+from ..model.cluster import NO_NODE, Cluster, Node
 from ..model.show import fixed, show_number, table
-from .answer import dedicated
+from .answer import Answer, dedicated
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..allocate.solution import Options
-    from ..model.cluster import Cluster, Node
-    from .answer import Answer
     from .query import Request
 
 DEFAULT = (

@@ -5,25 +5,23 @@
 from __future__ import annotations
 
 from ...errors import ClusterDataError
+from ...hints import TYPE_CHECKING, Any
 from ..model.cluster import (
     DISK_TEMPLATES,
     STATE_DOWN,
     STATE_OFFLINE,
     STATE_UP,
+    Cluster,
     Instance,
     find_group,
 )
 from . import json_text
 from .json_text import encode
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from ..model.assembly import TagRules
-    from ..model.cluster import Cluster
 
-    Record = dict[str, Any]
+Record = dict[str, Any]
 
 
 STATES = {"down": STATE_DOWN, "offline": STATE_OFFLINE}

@@ -12,6 +12,7 @@ from __future__ import annotations
 from math import isfinite
 
 from ...errors import ClusterDataError
+from ...hints import Any
 from ..model.assembly import Assembly, TagRules, new_node
 from ..model.cluster import (
     DISK_TEMPLATES,
@@ -25,15 +26,9 @@ from ..model.cluster import (
 )
 from . import json_text
 from .json_text import parse
-from .query import NIC_MODES, STATES, read_asked, read_instance
+from .query import NIC_MODES, STATES, Request, read_asked, read_instance
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from .query import Request
-
-    Record = dict[str, Any]
+Record = dict[str, Any]
 
 HYPERVISORS = ("kvm", "xen-pvm", "chroot", "xen-hvm", "lxc", "fake")
 OWNER = "invalid iallocator message"

@@ -20,6 +20,7 @@ from ..model.cluster import (
     Cluster,
     Group,
     Instance,
+    Node,
     Policy,
     Spec,
     default_policy,
@@ -27,10 +28,6 @@ from ..model.cluster import (
 from ..model.show import fixed, quoted_list, show_number
 from .json_text import one_of
 from .numerals import read_decimal, read_whole
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..model.cluster import Node
 
 NODE_DEFAULTS = ("1", "", "N", "0", "1", "1.0")
 INSTANCE_DEFAULTS = ("1", "-", "N")

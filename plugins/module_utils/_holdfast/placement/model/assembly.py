@@ -20,14 +20,10 @@ from .cluster import (
     NO_NODE,
     STATE_OFFLINE,
     Cluster,
+    Group,
     Instance,
     Node,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .cluster import Group
-
 
 EXCLUSION = "htools:iextags:"
 LOCATION = "htools:nlocation:"

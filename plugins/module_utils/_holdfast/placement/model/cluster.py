@@ -12,10 +12,7 @@ A node in a cluster is never changed: what changes it returns a copy (`admission
 from __future__ import annotations
 
 from ...errors import ClusterDataError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from ...hints import Callable
 
 NO_NODE = -1
 """The secondary of an instance that has none."""

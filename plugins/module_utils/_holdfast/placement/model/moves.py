@@ -8,6 +8,7 @@ is offline the soft limits of the target do not count: anything is better than s
 
 from __future__ import annotations
 
+from ...hints import Any, Sequence
 from .admission import (
     migration_failure,
     primary_failure,
@@ -17,15 +18,9 @@ from .admission import (
     without_primary,
     without_secondary,
 )
+from .cluster import Cluster, Instance, Node
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from .cluster import Cluster, Instance, Node
-
-    Opcode = dict[str, Any]
+Opcode = dict[str, Any]
 
 
 class Moved:

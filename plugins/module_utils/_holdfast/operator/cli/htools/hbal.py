@@ -14,16 +14,14 @@ import sys
 from math import isfinite
 
 from ....errors import ClusterDataError
+from ....hints import TYPE_CHECKING, Callable, Sequence
 from ....placement.iallocator.numerals import read_decimal, read_whole
 from ...streams import Progress
 from . import options
 from .options import MAYBE, NEEDED, NONE, CommandLine, read_choice, read_value
 from .source import STATIC_NODE_MEMORY, ask_loads, read_source, save
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from ....placement.balance.state import Made, MoveLimits, Plan
     from ....placement.model.cluster import Cluster
     from .options import Settings

@@ -6,12 +6,10 @@ from __future__ import annotations
 
 import sys
 
+from ....hints import TYPE_CHECKING, Sequence
 from .source import show_nodes, write_file
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ....placement.balance.report import Names
     from ....placement.balance.state import Made, Plan
     from ....placement.model.cluster import Cluster, Node

@@ -9,6 +9,7 @@ answers count only if every node gave one; address, report, file and messages we
 from __future__ import annotations
 
 from ....errors import ClusterDataError
+from ....hints import Any, Callable, Optional, Sequence
 from ....placement.iallocator.json_text import (
     encode,
     items,
@@ -23,12 +24,7 @@ from ....placement.iallocator.json_text import (
 from ....placement.iallocator.json_text import text as word
 from ....placement.model.show import quoted_list
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any, Optional
-
-    Kept = Optional[dict[str, dict[str, Any]]]
+Kept = Optional[dict[str, dict[str, Any]]]
 
 PORT = 1815
 OF_NODES, OF_INSTANCES = "cpu-avg-load", "xen-cpu-avg-load"

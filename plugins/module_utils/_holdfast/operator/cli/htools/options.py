@@ -11,15 +11,11 @@ from __future__ import annotations
 import sys
 
 from ....errors import ClusterDataError, HoldfastError
+from ....hints import Callable, Sequence, TypeVar
 from ... import streams
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import TypeVar
-
-    Value = TypeVar("Value")
-    Option = tuple[str, str, int, str, str]
+Value = TypeVar("Value")
+Option = tuple[str, str, int, str, str]
 
 ANSWERED, BAD_INPUT, BAD_COMMAND_LINE = 0, 1, 2
 
