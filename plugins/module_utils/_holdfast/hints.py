@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The names of ``typing`` and ``collections.abc`` for annotations, without importing those.
+"""The names of ``typing`` and ``collections.abc`` for annotations, and records of plain fields.
 
-For what an allocator loads: both together take longer than its answer for a small cluster.
+For what an allocator loads: to import ``typing``, ``collections.abc`` or ``dataclasses`` takes
+longer than its answer for a small cluster.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator as Iterator
     from collections.abc import Mapping as Mapping
     from collections.abc import Sequence as Sequence
+    from dataclasses import dataclass as dataclass
     from typing import Any as Any
     from typing import Optional as Optional
     from typing import TextIO as TextIO
@@ -34,3 +36,16 @@ else:
 
     Callable = Collection = Container = Iterable = Iterator = Mapping = Sequence = _Hint
     Any = Optional = TextIO = TypeVar = Union = _Hint
+
+    def dataclass(cls):
+        """Return *cls* with an ``__init__`` that takes its fields in order, as a dataclass has."""
+        fields = tuple(cls.__annotations__)
+        complete = getattr(cls, "__post_init__", None)
+
+        def init(self, *values, **named):
+            self.__dict__.update(zip(fields, values), **named)
+            if complete is not None:
+                complete(self)
+
+        cls.__init__ = init
+        return cls

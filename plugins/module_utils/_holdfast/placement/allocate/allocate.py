@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from math import isnan
 
-from ...hints import Callable, Sequence
+from ...hints import Callable, Sequence, dataclass
 from ..model.admission import N1, new_primary_failure, with_primary, without_primary
 from ..model.cluster import NO_NODE, Cluster, Group, Instance, Node
 from ..model.redundancy import redundancy_for
@@ -143,29 +143,22 @@ def _no_groups(cluster: Cluster, used: list[int], allowed: Sequence[int] | None)
     return f"no groups for evacuation: allowed groups was {names}, all groups: [{shown}]"
 
 
+@dataclass
 class Search:
     """The parameters of the search for a place of one instance, the same for all groups."""
 
-    __slots__ = ("cluster", "instance", "options", "redundancy", "scope", "score")
+    cluster: Cluster
+    scope: list[int]
+    instance: Instance
+    options: Options
+    known_score: Score | None = None
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        scope: list[int],
-        instance: Instance,
-        options: Options,
-        score: Score | None = None,
-    ) -> None:
-        self.cluster = cluster
-        self.scope = scope
-        self.instance = instance
-        self.options = options
-        self.score = score or Score([cluster.nodes[index] for index in scope])
-        self.redundancy = (
-            redundancy_for(cluster, scope, instance, options.better)
-            if options.capacity_checks
-            else None
-        )
+    def __post_init__(self) -> None:
+        cluster, scope, options = self.cluster, self.scope, self.options
+        self.score = self.known_score or Score([cluster.nodes[index] for index in scope])
+        self.redundancy = None
+        if options.capacity_checks:
+            self.redundancy = redundancy_for(cluster, scope, self.instance, options.better)
 
 
 def choose_single(search: Search, nodes: Sequence[Node]) -> Solution:

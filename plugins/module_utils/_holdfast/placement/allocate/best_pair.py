@@ -10,7 +10,7 @@ the better ones of these are counted: htools tries one after the other until one
 
 from __future__ import annotations
 
-from ...hints import TYPE_CHECKING, Iterator, Mapping, Sequence
+from ...hints import TYPE_CHECKING, Iterator, Mapping, Sequence, dataclass
 from ..model.admission import with_primary, with_secondary
 from ..model.cluster import Instance, Node
 from ..model.moves import common_locations
@@ -183,15 +183,13 @@ class BestPair:
         return best
 
 
+@dataclass
 class Kind:
     """Nodes that are equally good in a role, the last one first, and their bound."""
 
-    __slots__ = ("bound", "location", "members")
-
-    def __init__(self, bound: float, location: frozenset[str], members: list[Node]) -> None:
-        self.bound = bound
-        self.location = location
-        self.members = members
+    bound: float
+    location: frozenset[str]
+    members: list[Node]
 
 
 def _kinds(

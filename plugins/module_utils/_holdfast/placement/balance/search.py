@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from math import inf, isfinite
 
-from ...hints import Callable, Iterable, Iterator, Sequence
+from ...hints import Callable, Iterable, Iterator, Sequence, dataclass
 from ..model.cluster import Cluster
 from ..model.moves import Moved
 from ..model.score import Score
@@ -32,14 +32,12 @@ RECENT = 8
 """How many good moves of a search are looked at first in the next, so that it prunes early."""
 
 
+@dataclass
 class _Within:
     """Upper limits of a search: the change of the score for its price, and the change itself."""
 
-    __slots__ = ("change", "rank")
-
-    def __init__(self, rank: float, change: float) -> None:
-        self.rank = rank
-        self.change = change
+    rank: float
+    change: float
 
 
 class Search(State):
@@ -230,35 +228,24 @@ LEAST_GAIN = 1e-9
 """What the score has to fall by for a move to be worth making: more than rounding."""
 
 
+@dataclass
 class PlanLimits:
     """The limits of a plan, and the least gain of a move.
 
-    ``most_copied`` is in MiB; below 0 there is no limit.  ``least_gain`` is for any move,
+    ``most_copied`` is in MiB; below 0 there is no limit.  To the least gain of any move
     ``gain_per_gib`` is added for each GiB that it copies.  With a score of ``fair_score`` or
     less each move has to gain ``fair_gain`` (hbal's ``--min-gain-limit`` and ``-g``), and below
     ``good_score`` nothing is moved (``-e``).  With ``swaps`` two moves that gain only together
     are made even if that takes more moves than hbal would make.
     """
 
-    def __init__(
-        self,
-        most_moves: int = -1,
-        most_copied: int = -1,
-        least_gain: float = LEAST_GAIN,
-        gain_per_gib: float = 0.0,
-        fair_score: float = 0.1,
-        fair_gain: float = 0.01,
-        good_score: float = 0.0,
-        swaps: bool = False,
-    ) -> None:
-        self.most_moves = most_moves
-        self.most_copied = most_copied
-        self.least_gain = max(least_gain, LEAST_GAIN)
-        self.gain_per_gib = gain_per_gib
-        self.fair_score = fair_score
-        self.fair_gain = fair_gain
-        self.good_score = good_score
-        self.swaps = swaps
+    most_moves: int = -1
+    most_copied: int = -1
+    gain_per_gib: float = 0.0
+    fair_score: float = 0.1
+    fair_gain: float = 0.01
+    good_score: float = 0.0
+    swaps: bool = False
 
     @property
     def limited(self) -> bool:
@@ -267,9 +254,7 @@ class PlanLimits:
 
     def wanted(self, score: float, mebibytes: int) -> float:
         """Return the least gain of a move that copies *mebibytes*, from the score *score*."""
-        least = self.least_gain
-        if score <= self.fair_score:
-            least = max(least, self.fair_gain)
+        least = max(LEAST_GAIN, self.fair_gain if score <= self.fair_score else 0.0)
         return least + self.gain_per_gib * mebibytes / 1024
 
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from ...errors import ClusterDataError
-from ...hints import TYPE_CHECKING, Any
+from ...hints import TYPE_CHECKING, Any, dataclass
 from ..model.cluster import (
     DISK_TEMPLATES,
     STATE_DOWN,
@@ -82,6 +82,7 @@ def _read_network(instance: str, nic: Record) -> list[str]:
 EVACUATION_MODES = ("primary-only", "secondary-only", "all")
 
 
+@dataclass
 class Placement:
     """One instance to be placed: on how many nodes, and in which group if one is named.
 
@@ -89,15 +90,10 @@ class Placement:
     which htools does not read.
     """
 
-    __slots__ = ("count", "group", "instance", "own_group")
-
-    def __init__(
-        self, instance: Instance, count: int, group: str | None, own_group: str | None = None
-    ) -> None:
-        self.instance = instance
-        self.count = count
-        self.group = group
-        self.own_group = own_group
+    instance: Instance
+    count: int
+    group: str | None
+    own_group: str | None = None
 
 
 class Request:

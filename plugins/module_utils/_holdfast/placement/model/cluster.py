@@ -12,7 +12,7 @@ A node in a cluster is never changed: what changes it returns a copy (`admission
 from __future__ import annotations
 
 from ...errors import ClusterDataError
-from ...hints import Callable
+from ...hints import Callable, dataclass
 
 NO_NODE = -1
 """The secondary of an instance that has none."""
@@ -59,40 +59,27 @@ INSTANCE_STATES = (
 )
 
 
+@dataclass
 class Spec:
     """The sizes of an instance that a policy names: the least, the most or the standard ones."""
 
-    __slots__ = ("cpus", "disk", "disks", "memory", "nics", "spindles")
-
-    def __init__(
-        self, memory: int, cpus: int, disk: int, disks: int, nics: int, spindles: int
-    ) -> None:
-        self.memory = memory
-        self.cpus = cpus
-        self.disk = disk
-        self.disks = disks
-        self.nics = nics
-        self.spindles = spindles
+    memory: int
+    cpus: int
+    disk: int
+    disks: int
+    nics: int
+    spindles: int
 
 
+@dataclass
 class Policy:
     """The instances allowed in a group, and how far its nodes may be overbooked."""
 
-    __slots__ = ("ranges", "spindle_ratio", "standard", "templates", "vcpu_ratio")
-
-    def __init__(
-        self,
-        ranges: list[tuple[Spec, Spec]],
-        standard: Spec,
-        templates: list[str],
-        vcpu_ratio: float,
-        spindle_ratio: float,
-    ) -> None:
-        self.ranges = ranges
-        self.standard = standard
-        self.templates = templates
-        self.vcpu_ratio = vcpu_ratio
-        self.spindle_ratio = spindle_ratio
+    ranges: list[tuple[Spec, Spec]]
+    standard: Spec
+    templates: list[str]
+    vcpu_ratio: float
+    spindle_ratio: float
 
 
 def default_policy() -> Policy:
@@ -106,30 +93,20 @@ def default_policy() -> Policy:
     )
 
 
+@dataclass
 class Group:
     """A node group."""
 
-    __slots__ = ("index", "name", "networks", "placing", "policy", "tags", "uuid")
-
-    def __init__(
-        self,
-        index: int,
-        name: str,
-        uuid: str,
-        placing: str,
-        networks: list[str],
-        policy: Policy,
-        tags: list[str],
-    ) -> None:
-        self.index = index
-        self.name = name
-        self.uuid = uuid
-        self.placing = placing
-        self.networks = networks
-        self.policy = policy
-        self.tags = tags
+    index: int
+    name: str
+    uuid: str
+    placing: str
+    networks: list[str]
+    policy: Policy
+    tags: list[str]
 
 
+@dataclass
 class Instance:
     """A virtual machine, existing or new; the ``index`` of a new one is -1.
 
@@ -141,40 +118,27 @@ class Instance:
     true if its disks are counted on its nodes.
     """
 
-    def __init__(
-        self,
-        name: str,
-        memory: int,
-        disk: int,
-        disk_sizes: list[int],
-        spindles: int | None,
-        vcpus: int,
-        state: str,
-        tags: list[str],
-        template: str,
-        spindle_use: int,
-        networks: list[str],
-        forthcoming: bool,
-        auto_balance: bool = True,
-    ) -> None:
+    name: str
+    memory: int
+    disk: int
+    disk_sizes: list[int]
+    spindles: int | None
+    vcpus: int
+    state: str
+    tags: list[str]
+    template: str
+    spindle_use: int
+    networks: list[str]
+    forthcoming: bool
+    auto_balance: bool = True
+
+    def __post_init__(self) -> None:
         self.index = -1
-        self.name = name
-        self.memory = memory
-        self.disk = disk
-        self.disk_sizes = disk_sizes
-        self.spindles = spindles
-        self.vcpus = vcpus
-        self.state = state
-        self.tags = tags
-        self.template = template
-        self.spindle_use = spindle_use
-        self.networks = networks
-        self.forthcoming = forthcoming
-        self.auto_balance = auto_balance
-        self.online = state != STATE_OFFLINE
-        self.running_memory = memory if state in MEMORY_STATES and not forthcoming else 0
-        self.reserved_memory = memory if self.online and auto_balance else 0
-        self.local = template in LOCAL_TEMPLATES
+        self.online = self.state != STATE_OFFLINE
+        uses_memory = self.state in MEMORY_STATES and not self.forthcoming
+        self.running_memory = self.memory if uses_memory else 0
+        self.reserved_memory = self.memory if self.online and self.auto_balance else 0
+        self.local = self.template in LOCAL_TEMPLATES
         self.primary = NO_NODE
         self.secondary = NO_NODE
         self.exclusion: list[str] = []

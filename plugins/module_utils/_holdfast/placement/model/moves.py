@@ -8,7 +8,7 @@ is offline the soft limits of the target do not count: anything is better than s
 
 from __future__ import annotations
 
-from ...hints import Any, Sequence
+from ...hints import Any, Sequence, dataclass
 from .admission import (
     migration_failure,
     primary_failure,
@@ -23,14 +23,12 @@ from .cluster import Cluster, Instance, Node
 Opcode = dict[str, Any]
 
 
+@dataclass
 class Moved:
     """The result of a move: the nodes that it changes, by number, and the instance after it."""
 
-    __slots__ = ("instance", "nodes")
-
-    def __init__(self, nodes: dict[int, Node], instance: Instance) -> None:
-        self.nodes = nodes
-        self.instance = instance
+    nodes: dict[int, Node]
+    instance: Instance
 
     def applied_to(self, nodes: Sequence[Node]) -> list[Node]:
         """Return all *nodes* of the cluster as they are after the move."""
@@ -40,15 +38,13 @@ class Moved:
         return after
 
 
+@dataclass
 class Found:
     """A way to move one instance: the cluster after it, and the opcodes that do it."""
 
-    __slots__ = ("cluster", "instance", "opcodes")
-
-    def __init__(self, cluster: Cluster, instance: Instance, opcodes: list[Opcode]) -> None:
-        self.cluster = cluster
-        self.instance = instance
-        self.opcodes = opcodes
+    cluster: Cluster
+    instance: Instance
+    opcodes: list[Opcode]
 
 
 def common_locations(first: Node, second: Node) -> int:
