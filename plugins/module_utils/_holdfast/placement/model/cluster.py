@@ -46,6 +46,7 @@ STATE_UP, STATE_DOWN, STATE_OFFLINE = "running", "ADMIN_down", "ADMIN_offline"
 RUNNING_STATES = frozenset({STATE_UP, "ERROR_up"})
 MEMORY_STATES = RUNNING_STATES | {"ERROR_nodedown", "ERROR_nodeoffline", "ERROR_wrongnode"}
 """The states in which an instance uses memory, also those in which it only should run."""
+NOTHING: frozenset[str] = frozenset()
 INSTANCE_STATES = (
     STATE_DOWN,
     STATE_OFFLINE,
@@ -154,7 +155,7 @@ class Instance:
     def at(self, primary: int, secondary: int, location_score: int | None = None) -> Instance:
         """Return the same instance on other nodes."""
         moved = Instance.__new__(Instance)
-        moved.__dict__.update(self.__dict__)
+        moved.__dict__ = self.__dict__.copy()
         moved.primary = primary
         moved.secondary = secondary
         if location_score is not None:
@@ -169,8 +170,9 @@ class Instance:
         return mirrored
 
 
+@dataclass
 class Node:
-    """A node with its sums.
+    """A node with its sums; new it has no instances, and the numbers that it reports.
 
     ``offline`` is also set for a drained node: nothing is placed there.  ``peers`` are the
     primary nodes of its secondary instances, with the memory kept for each; ``reserved`` is the
@@ -179,59 +181,55 @@ class Node:
     instances without a mirror.
     """
 
-    index: int
     name: str
-    alias: str
     group: int
-    offline: bool
-    master: bool
-    exclusive: bool
-    policy: Policy
     tags: list[str]
-    location: frozenset[str]
-    migration: frozenset[str]
-    accepts: frozenset[str]
+    offline: bool
+    exclusive: bool
     total_memory: float
     node_memory: int
     free_memory: int
-    missing_memory: int
-    instance_memory: int
-    unallocated: int
-    free_memory_forth: int
     total_disk: float
     free_disk: int
-    free_disk_forth: int
-    low_disk: int
     total_cpus: float
     node_cpus: int
-    cpu_speed: float
-    used_cpus: int
-    used_cpus_forth: int
     total_spindles: int
     free_spindles: int
-    free_spindles_forth: int
-    high_spindles: float
-    used_spindles: float
-    used_spindles_forth: float
-    primaries: list[int]
-    secondaries: list[int]
-    others: list[int]
-    cpu_load: float
-    memory_load: float
-    disk_load: float
-    net_load: float
-    peers: dict[int, int]
-    idle_peers: dict[int, int]
-    reserved: int
-    short: bool
-    exclusion: dict[str, int]
-    location_score: int
-    spread: dict[tuple[str, str], int]
+
+    def __post_init__(self) -> None:
+        self.index = -1
+        self.alias: str
+        self.policy: Policy
+        self.master = self.short = False
+        self.location: frozenset[str]
+        self.migration: frozenset[str]
+        self.accepts: frozenset[str]
+        self.location = self.migration = self.accepts = NOTHING
+        self.missing_memory = self.instance_memory = self.unallocated = self.reserved = 0
+        self.free_memory_forth = self.free_memory
+        self.free_disk_forth = self.free_disk
+        self.free_spindles_forth = self.free_spindles
+        self.low_disk = self.location_score = 0
+        self.cpu_speed = 1.0
+        self.used_cpus = self.used_cpus_forth = self.node_cpus
+        self.high_spindles: float
+        self.used_spindles = self.used_spindles_forth = 0.0
+        self.cpu_load: float
+        self.memory_load: float
+        self.disk_load: float
+        self.net_load: float
+        self.primaries: list[int] = []
+        self.secondaries: list[int] = []
+        self.others: list[int] = []
+        self.peers: dict[int, int] = {}
+        self.idle_peers: dict[int, int] = {}
+        self.exclusion: dict[str, int] = {}
+        self.spread: dict[tuple[str, str], int] = {}
 
     def copy(self) -> Node:
         """Return a copy that shares its lists and maps with this node."""
         twin = Node.__new__(Node)
-        twin.__dict__.update(self.__dict__)
+        twin.__dict__ = self.__dict__.copy()
         return twin
 
 
@@ -282,7 +280,7 @@ class Cluster:
     def copy(self) -> Cluster:
         """Return a cluster that can change without changing this one."""
         twin = Cluster.__new__(Cluster)
-        twin.__dict__.update(self.__dict__)
+        twin.__dict__ = self.__dict__.copy()
         twin.nodes = list(self.nodes)
         twin.changed = dict(self.changed)
         return twin

@@ -23,12 +23,14 @@ from .cluster import Cluster, Instance, Node
 Opcode = dict[str, Any]
 
 
-@dataclass
 class Moved:
     """The result of a move: the nodes that it changes, by number, and the instance after it."""
 
-    nodes: dict[int, Node]
-    instance: Instance
+    __slots__ = ("instance", "nodes")
+
+    def __init__(self, nodes: dict[int, Node], instance: Instance) -> None:
+        self.nodes = nodes
+        self.instance = instance
 
     def applied_to(self, nodes: Sequence[Node]) -> list[Node]:
         """Return all *nodes* of the cluster as they are after the move."""
