@@ -64,7 +64,8 @@ def _fill_smaller_and_smaller(
             tries, way = _Tries(now.cluster, template, options), []
         if not way:
             outcome = now
-        ranked = _by_frequency(now.failures)
+        # The most frequent first, of equals the last of htools.
+        ranked = sorted(FAILURES, key=lambda name: now.failures.get(name, 0))[::-1]
         tries.kept_by[wanted] = ranked
         way.append(wanted)
         # What is beyond all nodes and policies fails alike, however much it is.
@@ -90,11 +91,6 @@ def _most_anywhere(cluster: Cluster) -> Spec:
         0,
         0,
     )
-
-
-def _by_frequency(failures: dict[str, int]) -> list[str]:
-    """Return all kinds of failure, the most frequent first, of equals the last of htools."""
-    return sorted(FAILURES, key=lambda name: failures.get(name, 0))[::-1]
 
 
 class _Tries:
