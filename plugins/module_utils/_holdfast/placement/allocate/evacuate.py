@@ -122,8 +122,11 @@ def change_group(
 
     start = [cluster.instance(index) for index in instances]
     own = {cluster.nodes[instance.primary].group for instance in start}
-    wanted = groups or [group.index for group in cluster.groups]
-    targets = _without_first(list(wanted), own)
+    targets = list(groups or [group.index for group in cluster.groups])
+    for group_index in own:
+        if group_index in targets:
+            # Of a group that is named twice only the first is left out.
+            targets.remove(group_index)
     result = Evacuation(cluster)
     for instance in start:
         count = 2 if instance.template == "drbd" else 1
@@ -146,14 +149,6 @@ def change_group(
         except Unplaceable as error:
             result.failed.append((instance.index, str(error)))
     return result
-
-
-def _without_first(groups: list[int], unwanted: set[int]) -> list[int]:
-    """Return *groups* without the first of each of *unwanted*."""
-    for group in unwanted:
-        if group in groups:
-            groups.remove(group)
-    return groups
 
 
 def relocate(

@@ -194,7 +194,7 @@ class Search(State):
             if self._has(index, kind, target):
                 seen.add((index, kind, target))
                 yield index, kind, target
-        bounds, cheapest = self._bounds, self._least_price()
+        bounds, cheapest = self._bounds, self._fixed_price if self._price else 1.0
 
         def most(price: float) -> float:
             return min(within.rank * price, within.change) + self.slack * price
@@ -219,9 +219,6 @@ class Search(State):
             and target not in (instance.primary, instance.secondary)
             and kind in self.limits.kinds(instance, self.nodes)
         )
-
-    def _least_price(self) -> float:
-        return self._fixed_price if self._price else 1.0
 
 
 LEAST_GAIN = 1e-9

@@ -74,14 +74,18 @@ def _read_cluster(message: Record, static_node_memory: int) -> tuple[Cluster, Ta
     assembly = Assembly(groups)
     group_numbers = {group.uuid: group.index for group in groups}
     for name, data in nodes.items():
-        _add_node(assembly, group_numbers, name, data)
+        try:
+            values = _quick_node(data, group_numbers)
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
+            values = _careful_node(name, data, group_numbers)
+        assembly.add_node(Node(name, *values))
     instances = json_text.required(owner, message, "instances", json_text.record)
     # The tags are wanted to sum up instances, and are wrong only after them.
     tags = message.get("cluster_tags")
     usable = isinstance(tags, list) and all(isinstance(tag, str) for tag in tags)
     rules = TagRules(tags if usable and tags is not None else [])
     assembly.set_rules(rules)
-    _add_instances(assembly, rules, instances)
+    _add_instances(assembly, instances)
     assembly.cluster.tags = json_text.required(owner, message, "cluster_tags", json_text.texts)
     read_hypervisors = json_text.list_of(json_text.one_of("Hypervisor", HYPERVISORS))
     hypervisors = json_text.required(owner, message, "enabled_hypervisors", read_hypervisors)
@@ -136,14 +140,6 @@ def _read_spec(value: Any) -> Spec:
     ]
     json_text.no_others(data, tuple(sorted(keys)))
     return Spec(memory, cpus, disk, disks, nics, spindles)
-
-
-def _add_node(assembly: Assembly, groups: dict[str, int], name: str, data: Any) -> None:
-    try:
-        values = _quick_node(data, groups)
-    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
-        values = _careful_node(name, data, groups)
-    assembly.add_node(Node(name, *values))
 
 
 def _quick_node(data: Any, groups: dict[str, int]) -> tuple[Any, ...]:
@@ -216,7 +212,7 @@ def _careful_node(name: str, value: Any, groups: dict[str, int]) -> tuple[Any, .
     return (*where, *memory, *disk, *cpus, spindles, free_spindles)
 
 
-def _add_instances(assembly: Assembly, rules: TagRules, raw: Record) -> None:
+def _add_instances(assembly: Assembly, raw: Record) -> None:
     """Sum all instances up on their nodes, and keep what each is made of."""
     numbers = assembly.cluster.numbers
     places = []
