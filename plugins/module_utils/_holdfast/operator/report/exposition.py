@@ -67,7 +67,8 @@ def render_metrics(
 
 def _line(name: str, sample: Sample, common: Mapping[str, str]) -> str:
     pairs = {**common, **sample.labels}.items()
-    labels = ",".join(f'{key}="{_escaped(value)}"' for key, value in pairs)
+    escaped = {key: _escaped_help(value).replace('"', '\\"') for key, value in pairs}
+    labels = ",".join(f'{key}="{value}"' for key, value in escaped.items())
     shown = f"{{{labels}}}" if labels else ""
     return f"{name}{sample.suffix}{shown} {_number(sample.value)}"
 
@@ -75,10 +76,6 @@ def _line(name: str, sample: Sample, common: Mapping[str, str]) -> str:
 def _number(value: float) -> str:
     """Return a number; whole ones without a point, so that a version reads as one."""
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
-
-
-def _escaped(text: str) -> str:
-    return _escaped_help(text).replace('"', '\\"')
 
 
 def _escaped_help(text: str) -> str:
