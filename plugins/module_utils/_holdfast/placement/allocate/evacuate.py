@@ -118,7 +118,7 @@ def change_group(
     *watch* is called as in `evacuate`, with the targets in the chosen group; with none if there
     is no such group.
     """
-    from .allocate import place_in_best_group
+    from .allocate import Placing
 
     start = [cluster.instance(index) for index in instances]
     own = {cluster.nodes[instance.primary].group for instance in start}
@@ -133,9 +133,8 @@ def change_group(
         # What its old nodes have in common does not count for the new ones.
         new = instance.at(instance.primary, instance.secondary, 0)
         try:
-            group, _solution, _lines = place_in_best_group(
-                result.cluster, new, count, options, targets
-            )
+            placing = Placing(result.cluster, new, count, options)
+            group, _solution, _lines = placing.in_best_group(targets)
             nodes = [n.index for n in cluster.nodes if n.group == group.index and not n.offline]
         except Unplaceable as error:
             if watch is not None:

@@ -198,7 +198,19 @@ def _run(settings: Settings, progress: Progress) -> None:
     progress.what = "balancing"
 
     def plan(say: Callable[[Made], None] | None = None) -> Plan:
-        return _plan(cluster, scope, limits, asked, only, progress.tell, say)
+        """Return hbal's moves, each passed to *say* when it is found, or our plan."""
+        aims = PlanLimits(
+            asked.most_moves,
+            asked.most_copied,
+            gain_per_gib=asked.gain_per_gib,
+            fair_score=asked.gain_limit,
+            fair_gain=asked.least_gain,
+            good_score=optimal_score(cluster, scope) + asked.least_score,
+            swaps=asked.has("swaps"),
+        )
+        if asked.like_hbal:
+            return run_as_hbal(cluster, scope, limits, aims, only, say)
+        return make_plan(cluster, scope, limits, aims, only, progress.tell)
 
     if asked.json:
         sys.stdout.write(encode(describe_plan(cluster, scope, plan(), limits, only)) + "\n")
@@ -287,27 +299,3 @@ def _balance(
     hbal_output.show_cluster(after, scope, "Final", asked)
     if asked.verbose > 3:
         hbal_output.say_sums(cluster, after, scope)
-
-
-def _plan(
-    cluster: Cluster,
-    scope: list[int],
-    limits: MoveLimits,
-    asked: Asked,
-    only: Callable[[str], bool],
-    report: Callable[[int, float], None],
-    say: Callable[[Made], None] | None,
-) -> Plan:
-    """Return hbal's moves, each passed to *say* when found, or our plan; *report* its progress."""
-    aims = PlanLimits(
-        asked.most_moves,
-        asked.most_copied,
-        gain_per_gib=asked.gain_per_gib,
-        fair_score=asked.gain_limit,
-        fair_gain=asked.least_gain,
-        good_score=optimal_score(cluster, scope) + asked.least_score,
-        swaps=asked.has("swaps"),
-    )
-    if asked.like_hbal:
-        return run_as_hbal(cluster, scope, limits, aims, only, say)
-    return make_plan(cluster, scope, limits, aims, only, report)

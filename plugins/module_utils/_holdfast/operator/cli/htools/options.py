@@ -26,14 +26,6 @@ An option is its letter, its name, one of these, the name of its value, and its 
 """
 
 
-def prepare_output() -> bool:
-    """Prepare the standard streams; return whether there is a standard output."""
-    ready = streams.prepare_streams()
-    if not ready:
-        say_unwritten(streams.CLOSED)
-    return ready
-
-
 def finish_output(status: int) -> int:
     """Return *status* once all is written, 1 with an error message if that fails."""
     if sys.stdout is None:
@@ -93,7 +85,8 @@ def run_program(
     *program* is its name, its arguments in the usage, htools' name of it, and its first progress.
     """
     name, takes, of_htools, first = program
-    if not prepare_output():
+    if not streams.prepare_streams():
+        say_unwritten(streams.CLOSED)
         return BAD_INPUT
     help_text = usage(f"{name} {takes}", options)
     try:
