@@ -129,17 +129,6 @@ def apply_power(configuration: FenceConfiguration, plan: PowerPlan) -> PowerEnd:
     return PowerEnd(plan, result)
 
 
-def reach_power(
-    configuration: FenceConfiguration,
-    node: str,
-    wanted: str,
-    check: bool,
-) -> PowerEnd:
-    """Plan and apply what brings *node* to *wanted*; with *check* only plan."""
-    plan = plan_power(configuration, node, wanted)
-    return PowerEnd(plan, plan.expected()) if check else apply_power(configuration, plan)
-
-
 def ask_device(configuration: FenceConfiguration, step: FenceStep, action: str) -> dict[str, Any]:
     """Return the answer of the device of *step* to one of ``DEVICE_ACTIONS`` as plain data.
 
@@ -229,7 +218,12 @@ def operate(
 def _bring_each(
     configuration: FenceConfiguration, nodes: Sequence[str], action: str, check: bool
 ) -> Result:
-    ends = together(nodes, lambda node: reach_power(configuration, node, action, check))
+
+    def act(node: str) -> PowerEnd:
+        plan = plan_power(configuration, node, action)
+        return PowerEnd(plan, plan.expected()) if check else apply_power(configuration, plan)
+
+    ends = together(nodes, act)
     problems = {node: end.problem for node, end in ends.done.items() if end.problem}
     problems.update({node: str(error) for node, error in ends.failed.items()})
     values: dict[str, Any] = {node: end.described() for node, end in ends.done.items()}

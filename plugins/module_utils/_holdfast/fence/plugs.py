@@ -141,9 +141,18 @@ def parse_listing(
         if not line or _NO_PLUG.match(line):
             continue
         if separator in line:
-            plugs.append(_separated(line, separator, action))
+            plug, _separator, alias = line.partition(separator)
+            status = ""
+            if action == "list-status":
+                alias, _separator, status = alias.rpartition(separator)
+            power = _POWER.get(status.strip().lower(), "unknown")
+            plugs.append(ListedPlug(plug, alias, power))
+            continue
+        words = _COLUMNS.split(line)
+        if len(words) == 3 and words[2].lower() in _POWER:
+            plugs.append(ListedPlug(words[0], words[1], _POWER[words[2].lower()]))
         else:
-            plugs.append(_columns(line))
+            plugs.append(ListedPlug(line))
     return tuple(plugs)
 
 
@@ -164,18 +173,3 @@ def shown(plugs: Sequence[ListedPlug]) -> str:
     """Return *plugs* as text for people, with their aliases."""
     names = [one.plug + (f" ({one.alias})" if one.alias else "") for one in plugs]
     return ", ".join(names) or "none"
-
-
-def _separated(line: str, separator: str, action: str) -> ListedPlug:
-    plug, _separator, rest = line.partition(separator)
-    if action != "list-status":
-        return ListedPlug(plug, rest)
-    alias, _separator, status = rest.rpartition(separator)
-    return ListedPlug(plug, alias, _POWER.get(status.strip().lower(), "unknown"))
-
-
-def _columns(line: str) -> ListedPlug:
-    words = _COLUMNS.split(line)
-    if len(words) == 3 and words[2].lower() in _POWER:
-        return ListedPlug(words[0], words[1], _POWER[words[2].lower()])
-    return ListedPlug(line)

@@ -153,7 +153,11 @@ def power_on(
     Raises FenceError when *node* has no levels.
     """
     nothing_done = "no device can switch it on"
-    act = partial(_switch_on, takes_part=_switches_on, nothing_done=nothing_done)
+
+    def switches_on(agent: FenceAgent) -> bool:
+        return agent.kind != GATE and not agent.metadata.unfences and agent.metadata.supports("on")
+
+    act = partial(_switch_on, takes_part=switches_on, nothing_done=nothing_done)
     return _joined("on", act, configuration, node, tools)
 
 
@@ -280,11 +284,6 @@ def _off(talk: Conversation, node: str) -> FenceResult:
         confirmed_at=best_at if confirmed else None,
         proof_at=None if best_at is None or best.wait is None else best_at + best.wait,
     )
-
-
-def _switches_on(agent: FenceAgent) -> bool:
-    """Return whether "on" of *agent* switches a node's power on."""
-    return agent.kind != GATE and not agent.metadata.unfences and agent.metadata.supports("on")
 
 
 def _switch_on(

@@ -279,7 +279,9 @@ def check_parameters(
     for name, value in parameters.items():
         parameter = metadata.parameter(name)
         if parameter is None:
-            raise InputError(option, name, _known_names(metadata, name))
+            names = sorted(one.name for one in metadata.parameters)
+            expected = f"a parameter of {metadata.name} (it has: {', '.join(names) or 'none'})"
+            raise InputError(option, name, expected + did_you_mean(name, names))
         if value is not None:
             texts[name] = _checked(parameter, value, option)
     for parameter in metadata.parameters:
@@ -355,12 +357,6 @@ def _require(
     purpose = f" ({parameter.shortdesc})" if parameter.shortdesc else ""
     expected = f"also {' or '.join(names)}, which {metadata.name} requires{purpose}"
     raise InputError(option, sorted(texts), expected)
-
-
-def _known_names(metadata: AgentMetadata, name: str) -> str:
-    names = sorted(one.name for one in metadata.parameters)
-    known = ", ".join(names) or "none"
-    return f"a parameter of {metadata.name} (it has: {known}){did_you_mean(name, names)}"
 
 
 def seconds(text: str | None) -> float | None:

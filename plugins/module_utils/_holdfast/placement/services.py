@@ -84,7 +84,13 @@ class Places:
         self._instances: dict[str, Instance] = {}
         cluster = assembly.cluster
         for service, node, needs in rows:
-            self._put(assembly, self._instance(service, needs), cluster.numbers[node])
+            # Sums that are not complete are much cheaper.
+            instance = self._instance(service, needs)
+            number = cluster.numbers[node]
+            assembly.add(instance.at(number, NO_NODE))
+            # One that moves is on two nodes, under the same number.
+            its = cluster.nodes[number]
+            its.primaries[-1] = its.others[-1] = instance.index
         assembly.finish()
         self._nodes: dict[str, Node] = {
             name: cluster.nodes[number] for name, number in cluster.numbers.items()
@@ -143,14 +149,6 @@ class Places:
                 scores[name] = worth
         best = sorted(scores, key=lambda name: (round(scores[name], 9), name))
         return Ranking(tuple(best), scores, refused)
-
-    @staticmethod
-    def _put(assembly: Assembly, instance: Instance, number: int) -> None:
-        """Put a service on a node whose sums are not complete, which is much cheaper."""
-        assembly.add(instance.at(number, NO_NODE))
-        # One that moves is on two nodes, under the same number.
-        node = assembly.cluster.nodes[number]
-        node.primaries[-1] = node.others[-1] = instance.index
 
     def _instance(self, service: str, needs: Needs) -> Instance:
         instance = self._instances.get(service)

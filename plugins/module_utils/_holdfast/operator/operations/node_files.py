@@ -72,7 +72,7 @@ def declare_node(options: Mapping[str, Any], check: bool) -> Result:
     configuration = from_document(options)
     check_declared(configuration)
     after = to_document(configuration)
-    before = _read_document(path)
+    before, _private = _present(path)
     _refuse_rename_with_services(before, configuration)
     if before != after and not check:
         for folder in (path.parent, configuration.folder):
@@ -108,13 +108,6 @@ def _refuse_rename_with_services(before: Any, after: NodeConfiguration) -> None:
             f"{old.node if renamed else old.me.host_id} while the node has services"
             f" ({', '.join(sorted(services))}): drain it, and remove it from the cluster first",
         )
-
-
-def _read_document(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
 
 
 def _make_folder(folder: Path) -> None:

@@ -233,15 +233,14 @@ def _node_state(node: dict[str, Any]) -> tuple[Html, Html]:
 def _runs(service_ids: list[str], status: dict[str, Any]) -> Html:
     if not service_ids:
         return Html('<p class="none">No services</p>')
-    rows = "".join(_run(one, status) for one in service_ids)
+    rows = ""
+    for name in service_ids:
+        service = status["services"][name]
+        moves = service["target"] and service["target"] != service["node"]
+        target = f' <span class="muted">to {escaped(service["target"])}</span>' if moves else ""
+        shown = _service_state(service, status)
+        rows += f"<li><span>{escaped(name)}{target}</span>{shown}</li>"
     return Html(f'<ul class="runs" aria-label="Services">{rows}</ul>')
-
-
-def _run(service_id: str, status: dict[str, Any]) -> str:
-    service = status["services"][service_id]
-    moves = service["target"] and service["target"] != service["node"]
-    target = f' <span class="muted">to {escaped(service["target"])}</span>' if moves else ""
-    return f"<li><span>{escaped(service_id)}{target}</span>{_service_state(service, status)}</li>"
 
 
 def _service_state(service: dict[str, Any], status: dict[str, Any]) -> Html:

@@ -76,7 +76,11 @@ def stamp(at: float) -> Html:
 
 def table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[Html]]) -> Html:
     """Return a table whose first column heads its rows; the style makes it a list if narrow."""
-    heads = "".join(map(_head, columns))
+    heads = ""
+    for column in columns:
+        share = f' style="width:{column.share}%"' if column.share else ""
+        title = escaped(column.title)
+        heads += f'<th scope="col" role="columnheader"{share}>{title}</th>'
     body = "\n".join(_row(columns, row) for row in rows)
     return Html(
         f'<div class="sheet"><table class="wide" role="table">'
@@ -102,11 +106,6 @@ def failover_figure(failover: dict[str, Any], at: float) -> Html:
         f' heartbeat</caption>\n<thead><tr><th scope="col">Seconds</th><th scope="col">Step</th>'
         f"</tr></thead>\n<tbody>\n{steps_}\n</tbody></table></div></article>"
     )
-
-
-def _head(column: Column) -> str:
-    share = f' style="width:{column.share}%"' if column.share else ""
-    return f'<th scope="col" role="columnheader"{share}>{escaped(column.title)}</th>'
 
 
 def _row(columns: Sequence[Column], row: Sequence[Html]) -> str:

@@ -164,7 +164,7 @@ class Planner:
         """
         moved = {made.before.index: made.before for made in reversed(self._made)}
         indexes = sorted(moved, key=lambda index: -moved[index].disk)
-        self._search.set_price(REFILL_PRICE)
+        self._search.gib_price = REFILL_PRICE
         unchecked: list[Moved] = []
         for number, index in enumerate(indexes[:count], 1):
             undo = self._traded(index, moved[index], most)

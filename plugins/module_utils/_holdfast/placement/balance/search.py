@@ -60,7 +60,7 @@ class Search(State):
     ) -> None:
         super().__init__(cluster, scope, chosen, limits)
         self._targets = [i for i in scope if not cluster.nodes[i].offline]
-        self._price, self._fixed_price = price, fixed_price
+        self.gib_price, self._fixed_price = price, fixed_price
         self._every = every
         self._work = self._fresh_work = self._excess = 0
         self._measures = Measures(self.nodes, self._targets, self.instances, self.score)
@@ -164,15 +164,11 @@ class Search(State):
                 limit.change = best[-1][0]
         return sorted(found.values())[:count]
 
-    def set_price(self, price: float) -> None:
-        """Weigh gains with *price* for each GiB from now on."""
-        self._price = price
-
     def price(self, index: int, kind: int) -> float:
         """Return the price of a move of *kind* of the instance *index*."""
-        if not self._price:
+        if not self.gib_price:
             return 1.0
-        return self._fixed_price + self._price * copied(self.instances[index], kind) / 1024
+        return self._fixed_price + self.gib_price * copied(self.instances[index], kind) / 1024
 
     def _quick(self, index: int, kind: int, target: int) -> float | None:
         if self._bounds is None:
@@ -194,7 +190,7 @@ class Search(State):
             if self._has(index, kind, target):
                 seen.add((index, kind, target))
                 yield index, kind, target
-        bounds, cheapest = self._bounds, self._fixed_price if self._price else 1.0
+        bounds, cheapest = self._bounds, self._fixed_price if self.gib_price else 1.0
 
         def most(price: float) -> float:
             return min(within.rank * price, within.change) + self.slack * price

@@ -20,7 +20,7 @@ from ...hints import Collection
 from ..allocate.solution import Unplaceable
 from ..allocate.targets import move_to_best
 from ..model.admission import primary_failure
-from ..model.cluster import EXTERNAL_TEMPLATES, Cluster, Instance, Node
+from ..model.cluster import EXTERNAL_TEMPLATES, Cluster, Instance
 from ..model.moves import failover
 from ..model.redundancy import not_redundant
 from .capacity import new_instance, standard_size
@@ -161,13 +161,6 @@ class Standby:
     cluster: Cluster
 
 
-def can_stand_by(cluster: Cluster, node: Node) -> bool:
-    """Return whether *node* could be switched off at all."""
-    if node.offline or node.master or node.secondaries:
-        return False
-    return all(cluster.instance(i).template in EXTERNAL_TEMPLATES for i in node.primaries)
-
-
 def plan_standby(cluster: Cluster, room: float) -> Standby:
     """Return the nodes that can be switched off so that all others keep *room*.
 
@@ -177,7 +170,12 @@ def plan_standby(cluster: Cluster, room: float) -> Standby:
     nodes: list[str] = []
     steps: list[Step] = []
     now = cluster
-    able = [node.index for node in cluster.nodes if can_stand_by(cluster, node)]
+    able = [
+        node.index
+        for node in cluster.nodes
+        if not (node.offline or node.master or node.secondaries)
+        and all(cluster.instance(i).template in EXTERNAL_TEMPLATES for i in node.primaries)
+    ]
     for index in sorted(able, key=lambda each: (len(cluster.nodes[each].primaries), -each)):
         after = _without(now, index)
         if after is None or not _roomy(after[0], room):
