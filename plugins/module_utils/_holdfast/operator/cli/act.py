@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import HoldfastError, InputError
+from ...node.configuration import NodeConfiguration
+from ...result import Result
 from .arguments import (
     add_actions,
     add_commands,
@@ -24,10 +26,6 @@ from .arguments import (
     tell,
     waiting,
 )
-
-if TYPE_CHECKING:
-    from ...node.configuration import NodeConfiguration
-    from ...result import Result
 
 DONE = 0
 NODE_WAIT = 120.0

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import HoldfastError, InputError
+from ...node.configuration import NodeConfiguration
+from ...result import Result
 from .arguments import (
     add_commands,
     add_config,
@@ -30,8 +32,6 @@ from .arguments import (
 if TYPE_CHECKING:
     # The package fence takes longer to load than most commands take.
     from ...fence.topology import FenceConfiguration
-    from ...node.configuration import NodeConfiguration
-    from ...result import Result
 
 DONE, FAILED = 0, 1
 RECOVERY_WAIT = 180.0
