@@ -80,6 +80,15 @@ MUCH_DISK = 1024
 """MiB unaccounted for on a node from which on a warning is given (htools, Loader)."""
 
 
+def _keep_memory(node: Node, primary: int, kept: int, memory: int, running: bool) -> None:
+    """Add *kept* memory on a secondary *node* for an instance of *primary*."""
+    # Peers are in the order of their last change: the table of nodes shows it.
+    node.peers[primary] = node.peers.pop(primary, 0) + kept
+    if not running or kept != memory:
+        idle = kept - (memory if running else 0)
+        node.idle_peers[primary] = node.idle_peers.get(primary, 0) + idle
+
+
 class Assembly:
     """A cluster in the making."""
 
@@ -178,11 +187,7 @@ class Assembly:
             if local and not other.exclusive:
                 other.used_spindles += spindle_use
                 other.used_spindles_forth += spindle_use
-            # Peers are in the order of their last change: the table of nodes shows it.
-            other.peers[primary] = other.peers.pop(primary, 0) + kept
-            if not running or kept != memory:
-                idle = kept - (memory if running else 0)
-                other.idle_peers[primary] = other.idle_peers.get(primary, 0) + idle
+            _keep_memory(other, primary, kept, memory, running)
         if (secondary >= 0) != (template == "drbd"):
             self.cluster.plain_failovers = False
         if template != "drbd":

@@ -20,7 +20,7 @@ from ....placement.balance.report import (
 from ....placement.balance.search import score_of
 from ....placement.balance.state import Made, Plan
 from ....placement.model.admission import divide
-from ....placement.model.cluster import Cluster, Node
+from ....placement.model.cluster import Cluster
 from ....placement.model.score import TERMS, Score
 from ....placement.model.show import fixed, show_policy
 from .source import show_nodes, write_file
@@ -74,7 +74,11 @@ def say_group(cluster: Cluster, scope: Sequence[int], group: int, asked: Asked) 
             "Cluster is not N+1 happy, continuing but no guarantee that the cluster will end "
             "N+1 happy.\n"
         )
-    beyond = sum(_beyond_policy(node) for node in nodes if node.offline or not node.short)
+    beyond = 0
+    for node in nodes:
+        busy = divide(node.used_cpus, node.total_cpus)
+        over = node.policy.vcpu_ratio < busy or node.used_spindles > node.high_spindles
+        beyond += over and (node.offline or not node.short)
     if beyond:
         sys.stdout.write(f"The cluster contains {beyond} policy-violating nodes.\n")
         sys.stdout.write(
@@ -83,12 +87,6 @@ def say_group(cluster: Cluster, scope: Sequence[int], group: int, asked: Asked) 
             else "Continuing, but the set of moves might be too restricted; consider using the "
             "--ignore-soft-errors option.\n"
         )
-
-
-def _beyond_policy(node: Node) -> bool:
-    """Return whether *node* has more cores or spindles in use than its policy allows."""
-    busy = divide(node.used_cpus, node.total_cpus)
-    return node.policy.vcpu_ratio < busy or node.used_spindles > node.high_spindles
 
 
 def say_score(which: str, cluster: Cluster, scope: Sequence[int], verbose: int) -> None:
