@@ -197,12 +197,13 @@ networks:
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..module_utils._holdfast.operator.cli.htools.source import STATIC_NODE_MEMORY, read_source
 from ..module_utils._holdfast.placement.allocate.solution import Options as PlacementOptions
 from ..module_utils._holdfast.placement.capacity.networks import NetworkReport, check_networks
-from ..module_utils._holdfast.placement.explain.reasons import Asked, allocate
+from ..module_utils._holdfast.placement.explain.reasons import allocate
 from ..module_utils._holdfast.placement.iallocator.json_text import parse
 from ..module_utils._module import Options, Result, run
 from ..module_utils._networks import (
@@ -242,20 +243,14 @@ def answer(options: Mapping[str, Any], check: bool) -> Result:
         text = json.dumps(message)
         problems = report.problems
         values["networks"] = _document(report)
-    asked = Asked(
-        text=text,
-        static_node_memory=options["static_node_memory"],
-        options=PlacementOptions(
-            options["ignore_soft_errors"],
-            options["capacity_checks"],
-            options["restrict_to"],
-            options["better"],
-        ),
-        why=options["why"],
-        problems=problems,
+    placement = PlacementOptions(
+        options["ignore_soft_errors"],
+        options["capacity_checks"],
+        options["restrict_to"],
+        options["better"],
     )
-    answered = allocate(asked)
-    return Result(values={**values, **answered.values}, warnings=answered.warnings)
+    found = allocate(text, options["static_node_memory"], placement, options["why"], problems)
+    return replace(found, values={**values, **found.values})
 
 
 def _document(report: NetworkReport) -> dict[str, Any]:

@@ -176,9 +176,7 @@ from ..module_utils._holdfast.operator.cli.htools.source import (
     read_cluster,
     read_source,
 )
-from ..module_utils._holdfast.placement.allocate.solution import Options as PlacementOptions
-from ..module_utils._holdfast.placement.capacity.capacity import Size
-from ..module_utils._holdfast.placement.capacity.report import PARTS, Question, describe_capacity
+from ..module_utils._holdfast.placement.capacity.report import PARTS, describe_capacity
 from ..module_utils._holdfast.placement.explain.reasons import oddities_refused
 from ..module_utils._module import Options, Result, run
 
@@ -219,19 +217,7 @@ def look(options: Mapping[str, Any], check: bool) -> Result:
     text = json.dumps(options["cluster"]) if options["src"] is None else read_source(options["src"])
     with oddities_refused("the cluster"):
         cluster, warnings = read_cluster(text, options["static_node_memory"])
-    size = options["size"]
-    question = Question(
-        parts=tuple(options["parts"]),
-        size=None if size is None else Size(size["memory"], size["disk"], size["vcpus"]),
-        template=options["template"],
-        most=options["most"],
-        drain=tuple(options["drain"]),
-        secondaries=options["secondaries"],
-        offline=options["offline"],
-        room=options["room"],
-    )
-    placing = PlacementOptions(capacity_checks=options["capacity_checks"])
-    return Result(values=describe_capacity(cluster, question, placing), warnings=warnings)
+    return Result(values=describe_capacity(cluster, options), warnings=warnings)
 
 
 def main() -> None:

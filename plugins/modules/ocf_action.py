@@ -387,14 +387,14 @@ def _result(resource: Resource, applied: Applied, called: OcfResult, **more: str
         },
         before={"state": plan.before},
         after={"state": plan.after},
-        warnings=deprecation_warnings(resource.metadata, resource.parameters),
+        warnings=deprecation_warnings(resource.metadata, resource.call.parameters),
     )
 
 
 def _told(resource: Resource, called: OcfResult) -> Result:
     """Return what an action said that changes nothing."""
     if called.action not in MONITORS:
-        called.require_success(resource.instance)
+        called.require_success(resource.call.instance)
         states = {}
     else:
         states = dict.fromkeys(("before", "after"), state_of(called))
@@ -405,7 +405,7 @@ def _told(resource: Resource, called: OcfResult) -> Result:
             "stdout": called.stdout,
             "stderr": called.stderr,
         },
-        warnings=deprecation_warnings(resource.metadata, resource.parameters),
+        warnings=deprecation_warnings(resource.metadata, resource.call.parameters),
     )
 
 

@@ -129,17 +129,6 @@ def apply_power(configuration: FenceConfiguration, plan: PowerPlan) -> PowerEnd:
     return PowerEnd(plan, result)
 
 
-def reach_power(
-    configuration: FenceConfiguration,
-    node: str,
-    wanted: str,
-    check: bool,
-) -> PowerEnd:
-    """Plan and apply what brings *node* to *wanted*; with *check* only plan."""
-    plan = plan_power(configuration, node, wanted)
-    return PowerEnd(plan, plan.expected()) if check else apply_power(configuration, plan)
-
-
 def ask_device(configuration: FenceConfiguration, step: FenceStep, action: str) -> dict[str, Any]:
     """Return the answer of the device of *step* to one of ``DEVICE_ACTIONS`` as plain data.
 
@@ -214,40 +203,27 @@ def operate(
         raise FenceError("No node was given: nothing can be switched or asked.")
     steps = configuration.first_steps(nodes)
     if action in DEVICE_ACTIONS:
-        return _ask_each(configuration, steps, action)
+        asked = together(steps, lambda name: ask_device(configuration, steps[name], action))
+        problems = {name: str(error) for name, error in asked.failed.items()}
+        values = {**asked.done, **{name: {"failed": text} for name, text in problems.items()}}
+        failure = _failure(problems, len(values), "devices")
+        return Result(values={"devices": values}, failure=failure)
     if action == "status":
-        return _status_of_each(configuration, nodes)
+        found = together(nodes, lambda node: power_status(configuration, node)).done
+        ends = [PowerEnd(PowerPlan(node, action, one, ()), one) for node, one in found.items()]
+        return Result(values={"nodes": {end.plan.node: end.described() for end in ends}})
     return _bring_each(configuration, nodes, action, check)
 
 
-def _ask_each(
-    configuration: FenceConfiguration,
-    steps: Mapping[str, FenceStep],
-    action: str,
-) -> Result:
-    """Ask each device once; an action that needs a plug gets that of *steps*."""
-    ends = together(steps, lambda name: ask_device(configuration, steps[name], action))
-    problems = {name: str(error) for name, error in ends.failed.items()}
-    values = {**ends.done, **{name: {"failed": text} for name, text in problems.items()}}
-    return Result(values={"devices": values}, failure=_failure(problems, len(values), "devices"))
-
-
-def _status_of_each(configuration: FenceConfiguration, nodes: Sequence[str]) -> Result:
-    ends = together(nodes, lambda node: power_status(configuration, node))
-    values = {
-        node: PowerEnd(PowerPlan(node, "status", found, ()), found).described()
-        for node, found in ends.done.items()
-    }
-    return Result(values={"nodes": values})
-
-
 def _bring_each(
-    configuration: FenceConfiguration,
-    nodes: Sequence[str],
-    action: str,
-    check: bool,
+    configuration: FenceConfiguration, nodes: Sequence[str], action: str, check: bool
 ) -> Result:
-    ends = together(nodes, lambda node: reach_power(configuration, node, action, check))
+
+    def act(node: str) -> PowerEnd:
+        plan = plan_power(configuration, node, action)
+        return PowerEnd(plan, plan.expected()) if check else apply_power(configuration, plan)
+
+    ends = together(nodes, act)
     problems = {node: end.problem for node, end in ends.done.items() if end.problem}
     problems.update({node: str(error) for node, error in ends.failed.items()})
     values: dict[str, Any] = {node: end.described() for node, end in ends.done.items()}

@@ -58,7 +58,7 @@ def fence_request(
         raise AgentError(f"{metadata.name} has no action {action!r}; it has: {names}.")
     lines = {"action": action}
     lines.update(check_fence_parameters(metadata, parameters, option))
-    host_argument = _checked_plug(metadata, action, plug, lines)
+    host_argument = _checked_plug(metadata, action, plug)
     if host_argument is not None and plug is not None:
         lines[host_argument] = plug
     _require(metadata, action, lines, option)
@@ -71,11 +71,16 @@ def check_fence_parameters(
     """Return *parameters* as texts to send; false booleans are left out."""
     lines: dict[str, str] = {}
     given: dict[str, str] = {}
+    # For a few agents it is something else.
+    port_is_plug = metadata.host_argument == "port" or "port" in metadata.spellings("plug")
     for name, value in parameters.items():
         parameter = metadata.parameter(name)
         if parameter is None:
-            raise InputError(option, name, _known_names(metadata, name))
-        if name in _CHOSEN_BY_US and _is_ours(metadata, name):
+            names = [one.name for one in metadata.parameters]
+            known = ", ".join(sorted(set(names) - {*_CHOSEN_BY_US, *_NOT_TO_BE_SET})) or "none"
+            expected = f"a parameter of {metadata.name} (it has: {known})"
+            raise InputError(option, name, expected + did_you_mean(name, names))
+        if name in _CHOSEN_BY_US and (name != "port" or port_is_plug):
             raise InputError(option, name, f"parameters without {name}, which has its own place")
         if name in _NOT_TO_BE_SET:
             raise InputError(option, name, f"parameters without {name}: {_NOT_TO_BE_SET[name]}")
@@ -104,16 +109,7 @@ def check_plug(plug: object, option: str = "plug") -> str:
     return plug
 
 
-def _is_ours(metadata: FenceMetadata, name: str) -> bool:
-    """Return whether *name* is set by us: ``port`` is the plug's old name for most agents only."""
-    if name != "port":
-        return True
-    return metadata.host_argument == "port" or "port" in metadata.spellings("plug")
-
-
-def _checked_plug(
-    metadata: FenceMetadata, action: str, plug: str | None, lines: Mapping[str, str]
-) -> str | None:
+def _checked_plug(metadata: FenceMetadata, action: str, plug: str | None) -> str | None:
     host_argument = metadata.host_argument
     if plug is None:
         parameter = metadata.parameter(host_argument) if host_argument else None
@@ -204,12 +200,6 @@ def _expected(parameter: FenceParameter, text: str) -> str:
     if parameter.type == "select" and parameter.options and text not in parameter.options:
         return "one of " + ", ".join(parameter.options)
     return ""
-
-
-def _known_names(metadata: FenceMetadata, name: str) -> str:
-    names = [one.name for one in metadata.parameters]
-    known = ", ".join(sorted(set(names) - {*_CHOSEN_BY_US, *_NOT_TO_BE_SET})) or "none"
-    return f"a parameter of {metadata.name} (it has: {known}){did_you_mean(name, names)}"
 
 
 TEXT_LIMIT = 2000

@@ -302,7 +302,8 @@ class Conversation:
         A plug that was on in this conversation exists.  For the others the device's list is
         asked for where it has to be, once for all of its plugs, within *budget* seconds.
         """
-        if step.plug is None or self._was_on(step) or not self.has_to_list(step):
+        was_on = any(one.step == step and one.call.power == "on" for one in self.said)
+        if step.plug is None or was_on or not self.has_to_list(step):
             return ""
         if step.device not in self._lists:
             device = self.device(step)
@@ -326,9 +327,6 @@ class Conversation:
         if left <= 0:
             raise FenceError("The time for all of it is over; nothing more is asked.")
         return left
-
-    def _was_on(self, step: FenceStep) -> bool:
-        return any(one.step == step and one.call.power == "on" for one in self.said)
 
     @staticmethod
     def _worth_another(answer: FenceCall, left: float, timeout: float) -> bool:

@@ -134,16 +134,9 @@ def _classified(path: str, metadata: FenceMetadata) -> dict[str, Any]:
 
 
 def _parameter(one: FenceParameter) -> dict[str, Any]:
-    return {
-        "type": one.type,
-        "required": one.required,
-        "default": one.default,
-        "deprecated": one.deprecated,
-        "obsoletes": one.obsoletes or None,
-        "secret": one.secret,
-        "options": list(one.options),
-        "shortdesc": one.shortdesc,
-    }
+    told = ("type", "required", "default", "deprecated", "secret", "shortdesc")
+    more = {"obsoletes": one.obsoletes or None, "options": list(one.options)}
+    return {**{name: getattr(one, name) for name in told}, **more}
 
 
 def _node(configuration: FenceConfiguration, node: str) -> dict[str, Any]:

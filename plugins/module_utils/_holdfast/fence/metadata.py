@@ -16,19 +16,22 @@ from __future__ import annotations
 import os
 import re
 import threading
-import xml.etree.ElementTree as xml
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import AgentError
-from ..ocf.metadata import metadata_root
+from ..ocf.metadata import (
+    METADATA_DEADLINE,
+    Parameter,
+    flag,
+    metadata_root,
+    parse_parameter,
+    printed,
+)
 from ..process.run import Outcome
 from ..process.run import run as run_process
 from ..secrets import is_secret_name, secret_values
 from .known_agents import fence_environment, is_known_power_agent
-
-METADATA_DEADLINE = 20.0
-"""Seconds for the metadata action: it needs no device, but loads much Python."""
 
 TRUE_WORDS = ("1", "yes", "on", "true")
 FALSE_WORDS = ("0", "no", "off", "false")
@@ -40,17 +43,10 @@ _SECRET_PLACE = re.compile(r"(script|file|path|prompt|url|timeout)", re.IGNORECA
 
 
 @dataclass(frozen=True)
-class FenceParameter:
+class FenceParameter(Parameter):
     """A parameter; ``obsoletes`` is its old name, if any."""
 
-    name: str
-    type: str = "string"
-    required: bool = False
-    default: str | None = None
     obsoletes: str = ""
-    deprecated: bool = False
-    shortdesc: str = ""
-    options: tuple[str, ...] = ()
 
     @property
     def true_by_default(self) -> bool:
@@ -135,12 +131,15 @@ def parse_fence_metadata(text: str, agent: str = "the fence agent") -> FenceMeta
     return FenceMetadata(
         name=root.get("name", ""),
         shortdesc=root.get("shortdesc", ""),
-        parameters=tuple(_parameter(one) for one in root.iterfind("parameters/parameter")),
+        parameters=tuple(
+            FenceParameter(**vars(parse_parameter(one)), obsoletes=one.get("obsoletes", ""))
+            for one in root.iterfind("parameters/parameter")
+        ),
         actions=tuple(
             FenceAction(
                 one.get("name", ""),
-                automatic=_flag(one.get("automatic")),
-                on_target=_flag(one.get("on_target")),
+                automatic=flag(one.get("automatic")),
+                on_target=flag(one.get("on_target")),
             )
             for one in root.iterfind("actions/action")
         ),
@@ -171,41 +170,11 @@ def load_fence_metadata(
     with _known_lock:
         if key in _known:
             return _known[key]
-    outcome = run(
-        [path], deadline=deadline, stdin=b"action=metadata\n", environment=fence_environment()
-    )
-    if outcome.timed_out:
-        raise AgentError(f"{path} did not print its metadata within {deadline:g} seconds.")
-    if outcome.exit_status != 0:
-        said = " ".join((outcome.stderr.strip() or outcome.stdout).split())
-        raise AgentError(
-            f"{path} failed to print its metadata (exit status {outcome.exit_status}):"
-            f" {said[-300:] or 'it said nothing'}."
-        )
-    metadata = parse_fence_metadata(outcome.stdout, path)
+    text = printed(path, [path], fence_environment(), b"action=metadata\n", deadline, run)
+    metadata = parse_fence_metadata(text, path)
     with _known_lock:
         _known[key] = metadata
     return metadata
-
-
-def _parameter(element: xml.Element) -> FenceParameter:
-    content = element.find("content")
-    if content is None:
-        content = xml.Element("content")
-    return FenceParameter(
-        name=element.get("name", ""),
-        type=content.get("type") or "string",
-        required=_flag(element.get("required")),
-        default=content.get("default"),
-        obsoletes=element.get("obsoletes", ""),
-        deprecated=_flag(element.get("deprecated")),
-        shortdesc=" ".join((element.findtext("shortdesc") or "").split()),
-        options=tuple(one.get("value", "") for one in content.iterfind("option")),
-    )
-
-
-def _flag(value: str | None) -> bool:
-    return (value or "").lower() in TRUE_WORDS
 
 
 VERIFIED = "device-verified"

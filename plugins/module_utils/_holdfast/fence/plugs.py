@@ -19,6 +19,8 @@ from .call import check_plug
 
 _RANGE = re.compile(r"\[(\d+):(\d+)\]")
 _BETWEEN = re.compile(r"[;\s]+")
+_ENTRY = re.compile(r"((?:[^\[:]|\[[^\]]*\])+):(.+)")
+"""A node and its plugs, at the first colon that is not inside a range."""
 
 MAX_RANGE = 2000
 """The largest number of nodes of a cluster."""
@@ -49,10 +51,10 @@ def parse_host_map(value: object, option: str) -> dict[str, tuple[str, ...]]:
 def _entries(value: object, option: str) -> Iterator[tuple[str, list[str]]]:
     if isinstance(value, str):
         for entry in filter(None, _BETWEEN.split(value)):
-            node, _colon, plugs = _split(entry)
-            if not node or not plugs:
+            parts = _ENTRY.fullmatch(entry)
+            if parts is None:
                 raise InputError(option, entry, "entries such as n1:1 or n1:1,2")
-            yield node, plugs.split(",")
+            yield parts[1], parts[2].split(",")
     elif isinstance(value, Mapping):
         for node, plugs in value.items():
             given = plugs if isinstance(plugs, (list, tuple)) else [plugs]
@@ -61,16 +63,6 @@ def _entries(value: object, option: str) -> Iterator[tuple[str, list[str]]]:
             yield str(node), [_plug(one, f"{option}.{node}") for one in given]
     else:
         raise InputError(option, value, "a mapping of nodes to plugs, or a text n1:1;n2:2,3")
-
-
-def _split(entry: str) -> tuple[str, str, str]:
-    """Split *entry* at the first colon that is not inside a range."""
-    depth = 0
-    for place, character in enumerate(entry):
-        depth += (character == "[") - (character == "]")
-        if character == ":" and depth == 0:
-            return entry[:place], ":", entry[place + 1 :]
-    return entry, "", ""
 
 
 def _plug(value: object, option: str) -> str:
@@ -149,9 +141,18 @@ def parse_listing(
         if not line or _NO_PLUG.match(line):
             continue
         if separator in line:
-            plugs.append(_separated(line, separator, action))
+            plug, _separator, alias = line.partition(separator)
+            status = ""
+            if action == "list-status":
+                alias, _separator, status = alias.rpartition(separator)
+            power = _POWER.get(status.strip().lower(), "unknown")
+            plugs.append(ListedPlug(plug, alias, power))
+            continue
+        words = _COLUMNS.split(line)
+        if len(words) == 3 and words[2].lower() in _POWER:
+            plugs.append(ListedPlug(words[0], words[1], _POWER[words[2].lower()]))
         else:
-            plugs.append(_columns(line))
+            plugs.append(ListedPlug(line))
     return tuple(plugs)
 
 
@@ -172,18 +173,3 @@ def shown(plugs: Sequence[ListedPlug]) -> str:
     """Return *plugs* as text for people, with their aliases."""
     names = [one.plug + (f" ({one.alias})" if one.alias else "") for one in plugs]
     return ", ".join(names) or "none"
-
-
-def _separated(line: str, separator: str, action: str) -> ListedPlug:
-    plug, _separator, rest = line.partition(separator)
-    if action != "list-status":
-        return ListedPlug(plug, rest)
-    alias, _separator, status = rest.rpartition(separator)
-    return ListedPlug(plug, alias, _POWER.get(status.strip().lower(), "unknown"))
-
-
-def _columns(line: str) -> ListedPlug:
-    words = _COLUMNS.split(line)
-    if len(words) == 3 and words[2].lower() in _POWER:
-        return ListedPlug(words[0], words[1], _POWER[words[2].lower()])
-    return ListedPlug(line)

@@ -10,8 +10,9 @@ proof alone, so any doubt means "no".
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ..errors import HoldfastError
 from .call import STATUS_OFF, FenceCall
@@ -50,11 +51,13 @@ def level_off(talk: Conversation, number: int, level: FenceLevel) -> LevelEnd:
         return LevelEnd(GATE, "only a gate passed, which does not prove that the node is off")
     names = " and ".join(str(step) for step in level)
     proof = "is off by its own status" if evidence == VERIFIED else "is assumed to be off"
-    wait = _longest(
+    waits = [
         wait_for_proof(talk.kind(step), talk.device(step).assumed_after)
         for step in level
         if talk.kind(step) != GATE
-    )
+    ]
+    # One that is never proof is none for the whole level.
+    wait = None if None in waits else max(filter(None, waits), default=0.0)
     return LevelEnd(evidence, f"{names} (fence level {number}) {proof}", wait)
 
 
@@ -95,13 +98,6 @@ def _not_off(talk: Conversation, number: int, step: FenceStep, left: float) -> s
     if power != "off":
         return f"its status is {power}, not off"
     return talk.doubt_of_plug(number, step, left)
-
-
-def _longest(waits: Iterable[float | None]) -> float | None:
-    """Return the longest of *waits*, None when one never ends."""
-    known = [math.inf if wait is None else wait for wait in waits]
-    longest = max(known, default=0.0)
-    return None if longest == math.inf else longest
 
 
 @dataclass(frozen=True)
@@ -156,10 +152,12 @@ def power_on(
     node's joining (``unfence``), since the node may run what was taken over from it.
     Raises FenceError when *node* has no levels.
     """
+    nothing_done = "no device can switch it on"
 
-    def act(talk: Conversation, name: str) -> FenceResult:
-        return _switch_on(talk, name, _switches_on, "no device can switch it on")
+    def switches_on(agent: FenceAgent) -> bool:
+        return agent.kind != GATE and not agent.metadata.unfences and agent.metadata.supports("on")
 
+    act = partial(_switch_on, takes_part=switches_on, nothing_done=nothing_done)
     return _joined("on", act, configuration, node, tools)
 
 
@@ -175,10 +173,7 @@ def unfence(
     there is nothing to do, and the result is confirmed.  No agent is called later than
     *within* seconds from now.  Raises FenceError when *node* has no levels.
     """
-
-    def act(talk: Conversation, name: str) -> FenceResult:
-        return _switch_on(talk, name, lambda agent: agent.metadata.unfences, "")
-
+    act = partial(_switch_on, takes_part=lambda agent: agent.metadata.unfences, nothing_done="")
     return _joined("unfence", act, configuration, node, tools, within)
 
 
@@ -289,11 +284,6 @@ def _off(talk: Conversation, node: str) -> FenceResult:
         confirmed_at=best_at if confirmed else None,
         proof_at=None if best_at is None or best.wait is None else best_at + best.wait,
     )
-
-
-def _switches_on(agent: FenceAgent) -> bool:
-    """Return whether "on" of *agent* switches a node's power on."""
-    return agent.kind != GATE and not agent.metadata.unfences and agent.metadata.supports("on")
 
 
 def _switch_on(

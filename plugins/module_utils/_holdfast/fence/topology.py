@@ -246,11 +246,13 @@ def parse_fence_configuration(document: object, option: str = "fence") -> FenceC
     unknown device or two nodes that share a plug.
     """
     top = mapping(document, option, frozenset({"devices", "nodes"}))
+    entries = mapping(top.get("devices", {}), f"{option}.devices")
+    for name in entries:
+        if not name or name != name.strip() or not name.isprintable():
+            raise InputError(f"{option}.devices", name, "the name of a fence device")
     devices = {
-        _plain(name, f"{option}.devices"): parse_fence_device(
-            str(name), entry, f"{option}.devices.{name}"
-        )
-        for name, entry in mapping(top.get("devices", {}), f"{option}.devices").items()
+        name: parse_fence_device(name, entry, f"{option}.devices.{name}")
+        for name, entry in entries.items()
     }
     levels = {}
     delays = {}
@@ -281,12 +283,6 @@ def load_fence_configuration(path: str) -> FenceConfiguration:
         # The error of the JSON reader shows a position, never the text around it.
         raise FenceError(f"The fence configuration {path} is not JSON: {error}.") from None
     return parse_fence_configuration(document, path)
-
-
-def _plain(value: object, where: str) -> str:
-    if isinstance(value, str) and value and value == value.strip() and value.isprintable():
-        return value
-    raise InputError(where, value, "the name of a fence device")
 
 
 def _delay(value: object, where: str) -> float:

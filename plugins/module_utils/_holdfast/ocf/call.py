@@ -10,7 +10,7 @@ something else.  All results are in the codes of 1.1.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -166,11 +166,6 @@ class OcfResult:
         return self.action in MONITORS and self.code in (PROMOTED, DEGRADED_PROMOTED)
 
     @property
-    def degraded(self) -> bool:
-        """A monitor found the resource active but likely to fail soon."""
-        return self.action in MONITORS and self.code in (DEGRADED, DEGRADED_PROMOTED)
-
-    @property
     def succeeded(self) -> bool:
         """The action succeeded; for a monitor: the resource is active."""
         return self.code in _RUNNING if self.action in MONITORS else self.code == SUCCESS
@@ -204,10 +199,19 @@ def call(
     An agent that is missing is code 5, one that is not executable code 4, as in pacemaker.
     Raises AgentError only when the run directory cannot be created.
     """
-    _make(request.run_directory)
-    missing = _unusable(agent_path)
-    if missing is not None:
-        return OcfResult(request.action, MEANINGS[missing[0]], reason=missing[1])
+    try:
+        Path(request.run_directory).mkdir(mode=0o755, parents=True, exist_ok=True)
+    except OSError as error:
+        raise AgentError(
+            f"The run directory {request.run_directory} for resource agents cannot be made:"
+            f" {error.strerror}."
+        ) from None
+    if not os.path.isfile(agent_path):  # noqa: PTH113
+        reason = f"the agent {agent_path} does not exist"
+        return OcfResult(request.action, MEANINGS[INSTALLED], reason=reason)
+    if not os.access(agent_path, os.X_OK):
+        reason = f"the agent {agent_path} is not executable"
+        return OcfResult(request.action, MEANINGS[PERMISSION], reason=reason)
     try:
         outcome = run(
             [agent_path, request.action],
@@ -216,33 +220,11 @@ def call(
         )
     except AgentError as error:
         return OcfResult(request.action, MEANINGS[GENERIC], reason=str(error))
-    return _interpret(request, _without_secrets(outcome, request.parameters))
-
-
-def _make(directory: str) -> None:
-    try:
-        Path(directory).mkdir(mode=0o755, parents=True, exist_ok=True)
-    except OSError as error:
-        raise AgentError(
-            f"The run directory {directory} for resource agents cannot be made: {error.strerror}."
-        ) from None
-
-
-def _unusable(path: str) -> tuple[int, str] | None:
-    if not os.path.isfile(path):  # noqa: PTH113
-        return INSTALLED, f"the agent {path} does not exist"
-    if not os.access(path, os.X_OK):
-        return PERMISSION, f"the agent {path} is not executable"
-    return None
-
-
-def _without_secrets(outcome: Outcome, parameters: Mapping[str, str]) -> Outcome:
-    """Return *outcome* with the secrets in *parameters* hidden."""
-    secrets = secret_values(parameters)
-    if not secrets:
-        return outcome
-    stdout, stderr = hide(outcome.stdout, secrets), hide(outcome.stderr, secrets)
-    return replace(outcome, stdout=stdout, stderr=stderr)
+    secrets = secret_values(request.parameters)
+    if secrets:
+        stdout, stderr = hide(outcome.stdout, secrets), hide(outcome.stderr, secrets)
+        outcome = replace(outcome, stdout=stdout, stderr=stderr)
+    return _interpret(request, outcome)
 
 
 def _interpret(request: AgentCall, outcome: Outcome) -> OcfResult:

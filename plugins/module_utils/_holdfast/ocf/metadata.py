@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as xml
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import AgentError, InputError
 from ..names import did_you_mean
-from ..process.run import run
+from ..process.run import Outcome
+from ..process.run import run as run_process
 from ..secrets import shown
 from .agent import OCF_ROOT, AgentCall, AgentName
 
@@ -162,7 +163,7 @@ def parse_metadata(text: str, agent: str = "the agent") -> AgentMetadata:
         version=(root.findtext("version") or root.get("version") or "").strip(),
         shortdesc=" ".join(_text(root, "shortdesc").split()),
         longdesc=_text(root, "longdesc"),
-        parameters=tuple(_parameter(one) for one in root.iterfind("parameters/parameter")),
+        parameters=tuple(parse_parameter(one) for one in root.iterfind("parameters/parameter")),
         actions=tuple(_action(one) for one in root.iterfind("actions/action")),
     )
 
@@ -189,23 +190,38 @@ def load_metadata(
     ocf_root: str = OCF_ROOT,
     deadline: float = METADATA_DEADLINE,
 ) -> AgentMetadata:
-    """Return the metadata of the agent at *path*.
-
-    Raises AgentError when it prints none within *deadline* seconds.
-    """
+    """Return the metadata of the agent at *path*; raises AgentError when it prints none in time."""
     request = AgentCall(agent, "meta-data", agent.type, deadline, ocf_root=ocf_root)
-    outcome = run([path, "meta-data"], deadline=deadline, environment=request.environment())
+    text = printed(str(agent), [path, "meta-data"], request.environment(), deadline=deadline)
+    return parse_metadata(text, str(agent))
+
+
+def printed(
+    agent: str,
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    stdin: bytes = b"",
+    deadline: float = METADATA_DEADLINE,
+    run: Callable[..., Outcome] = run_process,
+) -> str:
+    """Return what the *agent*, called by *argv*, prints as its metadata.
+
+    Raises AgentError when it fails, or does not end within *deadline* seconds.
+    """
+    outcome = run(argv, deadline=deadline, stdin=stdin, environment=environment)
     if outcome.timed_out:
         raise AgentError(f"{agent} did not print its metadata within {deadline:g} seconds.")
     if outcome.exit_status != 0:
+        said = " ".join((outcome.stderr.strip() or outcome.stdout).split())
         raise AgentError(
             f"{agent} failed to print its metadata (exit status {outcome.exit_status}):"
-            f" {outcome.stderr.strip()[-300:] or 'it said nothing'}."
+            f" {said[-300:] or 'it said nothing'}."
         )
-    return parse_metadata(outcome.stdout, str(agent))
+    return outcome.stdout
 
 
-def _parameter(element: xml.Element) -> Parameter:
+def parse_parameter(element: xml.Element) -> Parameter:
+    """Return the parameter that *element* describes."""
     content = element.find("content")
     if content is None:
         content = xml.Element("content")
@@ -214,11 +230,11 @@ def _parameter(element: xml.Element) -> Parameter:
     return Parameter(
         name=name,
         type=content.get("type") or "string",
-        required=_flag(element.get("required")),
+        required=flag(element.get("required")),
         default=content.get("default"),
-        unique_group=element.get("unique-group") or (name if _flag(element.get("unique")) else ""),
-        reloadable=_flag(element.get("reloadable")),
-        deprecated=element.find("deprecated") is not None or _flag(element.get("deprecated")),
+        unique_group=element.get("unique-group") or (name if flag(element.get("unique")) else ""),
+        reloadable=flag(element.get("reloadable")),
+        deprecated=element.find("deprecated") is not None or flag(element.get("deprecated")),
         replaced_with=tuple(one.get("name", "") for one in replacements),
         shortdesc=" ".join(_text(element, "shortdesc").split()),
         longdesc=_text(element, "longdesc"),
@@ -238,8 +254,9 @@ def _action(element: xml.Element) -> Action:
     )
 
 
-def _flag(value: str | None) -> bool:
-    return (value or "").lower() in ("1", "true", "yes")
+def flag(value: str | None) -> bool:
+    """Return whether an attribute is true."""
+    return (value or "").lower() in ("1", "true", "yes", "on")
 
 
 def _text(element: xml.Element, tag: str) -> str:
@@ -262,7 +279,9 @@ def check_parameters(
     for name, value in parameters.items():
         parameter = metadata.parameter(name)
         if parameter is None:
-            raise InputError(option, name, _known_names(metadata, name))
+            names = sorted(one.name for one in metadata.parameters)
+            expected = f"a parameter of {metadata.name} (it has: {', '.join(names) or 'none'})"
+            raise InputError(option, name, expected + did_you_mean(name, names))
         if value is not None:
             texts[name] = _checked(parameter, value, option)
     for parameter in metadata.parameters:
@@ -338,12 +357,6 @@ def _require(
     purpose = f" ({parameter.shortdesc})" if parameter.shortdesc else ""
     expected = f"also {' or '.join(names)}, which {metadata.name} requires{purpose}"
     raise InputError(option, sorted(texts), expected)
-
-
-def _known_names(metadata: AgentMetadata, name: str) -> str:
-    names = sorted(one.name for one in metadata.parameters)
-    known = ", ".join(names) or "none"
-    return f"a parameter of {metadata.name} (it has: {known}){did_you_mean(name, names)}"
 
 
 def seconds(text: str | None) -> float | None:

@@ -9,13 +9,13 @@ exactly what would be called.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ..errors import AgentError, InputError
 from ..names import did_you_mean
 from ..process.run import Outcome
 from ..process.run import run as run_process
-from .agent import OCF_ROOT, RUN_DIRECTORY, AgentCall, AgentName, locate, parse_agent
+from .agent import OCF_ROOT, RUN_DIRECTORY, AgentCall, locate, parse_agent
 from .call import FAILED_PROMOTED, INSTALLED, OcfResult, call
 from .metadata import (
     AgentMetadata,
@@ -31,28 +31,22 @@ from .remains import Traces, require_no_remains
 class Resource:
     """One resource; with ``timeout`` None the agent's advice counts.
 
-    ``meta`` are the meta attributes.  ``monitor_action`` is ``monitor``, or ``status`` for an
+    ``call`` has what all calls share.  ``monitor_action`` is ``monitor``, or ``status`` for an
     agent of the older OCF, whose exit codes then count.
     """
 
-    instance: str
-    agent: AgentName
     path: str
     metadata: AgentMetadata
-    parameters: Mapping[str, str] = field(repr=False)
+    call: AgentCall
     timeout: float | None = None
-    meta: Mapping[str, str] = field(default_factory=dict)
     monitor_action: str = "monitor"
-    ocf_root: str = OCF_ROOT
-    node_name: str = ""
-    run_directory: str = RUN_DIRECTORY
 
     def timeout_of(self, action: str) -> float:
         """Return the seconds that *action* gets."""
         return self.timeout if self.timeout is not None else self.metadata.advised_timeout(action)
 
     def __str__(self) -> str:
-        return f"{self.instance} ({self.agent})"
+        return f"{self.call.instance} ({self.call.agent})"
 
 
 def prepare(
@@ -82,19 +76,18 @@ def prepare(
     attributes = check_meta(meta or {})
     path = locate(name, directories)
     metadata = load_metadata(path, agent=name, ocf_root=ocf_root)
-    return Resource(
-        instance=instance,
-        agent=name,
-        path=path,
-        metadata=metadata,
+    shared = AgentCall(
+        name,
+        monitor_action,
+        instance,
+        timeout or 0.0,
         parameters=check_parameters(metadata, parameters),
-        timeout=timeout,
         meta=attributes,
-        monitor_action=monitor_action,
         ocf_root=ocf_root,
         node_name=node_name,
         run_directory=run_directory,
     )
+    return Resource(path, metadata, shared, timeout, monitor_action)
 
 
 def perform(
@@ -112,18 +105,12 @@ def perform(
     that *action* needs is missing.
     """
     check_action(resource, action)
-    request = AgentCall(
-        agent=resource.agent,
+    request = replace(
+        resource.call,
         action=action,
-        instance=resource.instance,
         timeout=resource.timeout_of(action),
         interval=interval,
         check_level=check_level,
-        parameters=resource.parameters,
-        meta=resource.meta,
-        ocf_root=resource.ocf_root,
-        node_name=resource.node_name,
-        run_directory=resource.run_directory,
     )
     return call(resource.path, request, run)
 
@@ -133,10 +120,10 @@ def check_action(resource: Resource, action: str) -> None:
     if not resource.metadata.supports(action):
         names = sorted({one.name for one in resource.metadata.actions})
         raise AgentError(
-            f"{resource.agent} has no action {action!r}; it has:"
+            f"{resource.call.agent} has no action {action!r}; it has:"
             f" {', '.join(names)}{did_you_mean(action, names) or '.'}"
         )
-    check_meta_of_action(action, resource.meta)
+    check_meta_of_action(action, resource.call.meta)
 
 
 STATES = ("started", "stopped", "restarted", "reloaded", "promoted", "demoted")
@@ -195,7 +182,7 @@ def plan_state(resource: Resource, wanted: str, probe: OcfResult) -> ResourcePla
     needed = _NEEDS.get(wanted)
     if needed is not None and not resource.metadata.supports(needed):
         raise AgentError(
-            f"{resource.agent} cannot be {wanted}: it has no action {needed!r}"
+            f"{resource.call.agent} cannot be {wanted}: it has no action {needed!r}"
             + ("; state=restarted does without." if wanted == "reloaded" else ".")
         )
     before = state_of(probe)
@@ -206,7 +193,9 @@ def plan_state(resource: Resource, wanted: str, probe: OcfResult) -> ResourcePla
             return ResourcePlan(before, before, (), changes=False)
         raise AgentError(f"{resource} cannot run here: {probe}.")
     actions = _actions(wanted, before, _stopping(resource, before, probe))
-    return ResourcePlan(before, _after(wanted, before), actions, changes=bool(actions))
+    keeps_role = wanted in ("started", "reloaded") and before == "promoted"
+    after = wanted if wanted in ("stopped", "promoted") else "promoted" if keeps_role else "started"
+    return ResourcePlan(before, after, actions, changes=bool(actions))
 
 
 def plan_action(resource: Resource, action: str, probe: OcfResult) -> ResourcePlan:
@@ -257,13 +246,6 @@ def _actions(wanted: str, before: str, stop: tuple[str, ...]) -> tuple[str, ...]
     return ("demote",) if before == "promoted" else begin
 
 
-def _after(wanted: str, before: str) -> str:
-    if wanted in ("stopped", "promoted"):
-        return wanted
-    keeps_role = wanted in ("started", "reloaded") and before == "promoted"
-    return "promoted" if keeps_role else "started"
-
-
 HEALTH_INTERVAL = 10.0
 """Seconds that a health check gets: agents take 0 for a probe and answer it differently."""
 
@@ -303,7 +285,7 @@ def bring_to_state(
         results.append(result)
         # What cannot be demoted can still be stopped.
         if action != "demote" or plan.actions[number + 1 : number + 2] != ("stop",):
-            result.require_success(resource.instance)
+            result.require_success(resource.call.instance)
         if action == "stop" and traces is not None:
             require_no_remains(resource, traces)
     # For a stopped resource only a probe has an answer that all agents agree on.
@@ -334,7 +316,7 @@ def call_action(
     if check:
         return Applied(plan, (probe,))
     result = perform(resource, action, interval=interval, check_level=check_level)
-    result.require_success(resource.instance)
+    result.require_success(resource.call.instance)
     if action == "stop" and traces is not None:
         require_no_remains(resource, traces)
     last = perform(resource, resource.monitor_action)

@@ -100,7 +100,10 @@ def _missing(status: dict[str, Any], options: Mapping[str, Any]) -> list[str]:
         if options["until"] == "settled" or not one.startswith("Node ")
     ]
     node = options["failover_of"]
-    if node and not _finished_failover(status, node, options["since"]):
+    if node and not any(
+        one["node"] == node and one["finished"] and one["recorded"] >= options["since"]
+        for one in status["failovers"]
+    ):
         missing.append(f"There was no failover of node {node} yet.")
     return missing
 
@@ -122,13 +125,6 @@ def _missing_without(status: dict[str, Any], node: str) -> list[str]:
     services = {name: one for name, one in status["services"].items() if name in lost}
     part = {**status, "nodes": {}, "services": services, "failovers": failovers, "disarm": None}
     return [*problems(part), *under_way(part)]
-
-
-def _finished_failover(status: dict[str, Any], node: str, since: float) -> bool:
-    return any(
-        one["node"] == node and one["finished"] and one["recorded"] >= since
-        for one in status["failovers"]
-    )
 
 
 def write_page_in_time(

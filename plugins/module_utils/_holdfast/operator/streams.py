@@ -11,11 +11,7 @@ from __future__ import annotations
 import sys
 
 from ..errors import HoldfastError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TextIO
+from ..hints import Any, Callable, TextIO
 
 CLOSED = "standard output is closed"
 
@@ -138,7 +134,11 @@ class Progress:
         self._stream = sys.stderr if stream is None else stream
         self._ended = not self._stream.isatty()
         if not self._ended:
-            self._begin()
+            # Not `threading`: its import is a tenth of an allocator's whole answer.
+            from _thread import start_new_thread
+            from time import sleep
+
+            start_new_thread(self.run, (sleep,))
 
     def tell(self, moves: int, score: float) -> None:
         """Set the progress of balancing."""
@@ -147,13 +147,6 @@ class Progress:
     def done(self) -> None:
         """Stop printing."""
         self._ended = True
-
-    def _begin(self) -> None:
-        # Not `threading`: its import is a tenth of an allocator's whole answer.
-        from _thread import start_new_thread
-        from time import sleep
-
-        start_new_thread(self.run, (sleep,))
 
     def run(self, sleep: Callable[[float], None]) -> None:
         """Print the progress every ``SILENT_FOR`` seconds until ``done``."""

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Union
 
 from .model.admission import primary_failure, with_primary, without_primary
-from .model.assembly import Assembly, new_node
-from .model.cluster import STATE_UP, Group, Instance, Node, Policy, default_policy
+from .model.assembly import Assembly
+from .model.cluster import NO_NODE, STATE_UP, Group, Instance, Node, Policy, default_policy
 from .model.limits import primary_limits
 from .model.score import Score
 
@@ -80,11 +80,17 @@ class Places:
             memory = (nodes[name].memory or 0) if memory_known else PLENTY
             cpus = (nodes[name].cpus or 0) if cpus_known else PLENTY
             sizes = (float(memory), 0, memory - used[name], 1.0, 1, float(cpus), 0, 1, 0)
-            assembly.add_node(new_node(name, 0, [], False, False, *sizes))
+            assembly.add_node(Node(name, 0, [], False, False, *sizes))
         self._instances: dict[str, Instance] = {}
         cluster = assembly.cluster
         for service, node, needs in rows:
-            self._put(assembly, self._instance(service, needs), cluster.numbers[node])
+            # Sums that are not complete are much cheaper.
+            instance = self._instance(service, needs)
+            number = cluster.numbers[node]
+            assembly.add(instance.at(number, NO_NODE))
+            # One that moves is on two nodes, under the same number.
+            its = cluster.nodes[number]
+            its.primaries[-1] = its.others[-1] = instance.index
         assembly.finish()
         self._nodes: dict[str, Node] = {
             name: cluster.nodes[number] for name, number in cluster.numbers.items()
@@ -143,17 +149,6 @@ class Places:
                 scores[name] = worth
         best = sorted(scores, key=lambda name: (round(scores[name], 9), name))
         return Ranking(tuple(best), scores, refused)
-
-    @staticmethod
-    def _put(assembly: Assembly, instance: Instance, number: int) -> None:
-        """Put a service on a node whose sums are not complete, which is much cheaper."""
-        memory, cpus = instance.memory, instance.vcpus
-        assembly.add_instance(
-            number, -1, memory, 0, cpus, STATE_UP, TEMPLATE, 0, instance.tags, False
-        )
-        # One that moves is on two nodes, under the same number.
-        node = assembly.cluster.nodes[number]
-        node.primaries[-1] = node.others[-1] = instance.index
 
     def _instance(self, service: str, needs: Needs) -> Instance:
         instance = self._instances.get(service)

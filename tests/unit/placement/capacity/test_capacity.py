@@ -96,7 +96,7 @@ def test_a_size_that_nothing_has_is_made_smaller_at_once_to_one_that_something_m
 @pytest.mark.parametrize("room", [float("nan"), float("inf")])
 def test_room_without_end_is_refused(room):
     with pytest.raises(InputError, match=r"room: '(nan|inf)' is not accepted"):
-        report.describe_capacity(cluster({}), report.Question(room=room), Options())
+        report.describe_capacity(cluster({}), {"template": None, "room": room, "parts": []})
 
 
 def test_no_more_are_counted_than_was_asked():
@@ -142,7 +142,7 @@ def test_ever_smaller_instances_fill_what_the_large_ones_leave():
 @pytest.mark.parametrize("seed", range(40))
 def test_nodes_of_a_round_are_never_in_each_others_way(seed):
     found = random_cluster(seed)
-    rounds = reboot_rounds(found, False, True)
+    rounds = reboot_rounds(found, False)
     online = [each.index for each in found.nodes if not each.offline]
     graph = conflicts(found, online, False)
     seen = [name for name, _why in rounds.stuck]

@@ -9,7 +9,8 @@ same time; one that does not answer in time is not asked further.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from ...errors import HoldfastError
@@ -17,7 +18,7 @@ from ..call import FenceCall
 from ..conversation import TOOLS, Conversation, FenceTools, about_device, together
 from ..describe import check_fence_agents
 from ..metadata import GATE, NONE, FenceMetadata
-from ..plugs import ListedPlug, parse_listing
+from ..plugs import parse_listing
 from ..prove import FenceResult, last_line, power_off, power_on
 from ..topology import FenceConfiguration, FenceStep
 from .judge import DeviceFindings, Findings, PlugFindings
@@ -167,16 +168,11 @@ def _ask_itself(
         if action == "monitor" and not answer.succeeded:
             found = replace(found, unhealthy=_failed(answer))
         if action == "list" and answer.succeeded:
-            found = replace(found, plugs=_plugs(answer, device.parameters))
+            # An answer may be no list.
+            with suppress(HoldfastError):
+                plugs = parse_listing(answer.output, answer.action, device.parameters)
+                found = replace(found, plugs=plugs or None)
     return found
-
-
-def _plugs(answer: FenceCall, parameters: Mapping[str, object]) -> tuple[ListedPlug, ...] | None:
-    """Return the listed plugs; None for an answer that is no list."""
-    try:
-        return parse_listing(answer.output, answer.action, parameters) or None
-    except HoldfastError:
-        return None
 
 
 def _failed(answer: FenceCall) -> str:

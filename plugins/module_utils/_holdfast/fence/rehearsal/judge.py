@@ -13,7 +13,7 @@ Nothing here asks a device: ``ask.py`` does.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from ...errors import FenceError
 from ..metadata import ASSUMED, GATE, NONE, PROOF_RULES, VERIFIED, wait_for_proof, weakest
@@ -28,6 +28,8 @@ SHARE_OF_TIMEOUT = 0.5
 """The share of its timeout that an answer may take without a remark."""
 
 _NO_PROBLEM = ""
+_TOLD = ("level", "evidence", "power", "timeout")
+"""What a result has of the verdict on a plug as it is."""
 
 
 @dataclass(frozen=True)
@@ -182,14 +184,10 @@ def described(verdict: NodeVerdict) -> dict[str, object]:
         "remarks": list(verdict.remarks),
         "steps": [
             {
-                "level": one.level,
-                "device": one.step.device,
-                "plug": one.step.plug,
-                "evidence": one.evidence,
-                "power": one.power,
+                **{name: getattr(one, name) for name in _TOLD},
+                **asdict(one.step),
                 "shown": list(one.shown),
                 "seconds": round(one.seconds, 3),
-                "timeout": one.timeout,
                 "problems": list(one.problems),
             }
             for one in verdict.steps

@@ -151,7 +151,7 @@ def updated(
             for step, record in _records(configuration, verdict.node, old)
         )
         entry = Rehearsal(now, ASKED, verdict.verdict, verdict.problems, verdict.remarks)
-        new[verdict.node] = NodeReport(_kept(entry, old), plugs)
+        new[verdict.node] = NodeReport((entry, *old.rehearsals)[:KEPT], plugs)
     return new
 
 
@@ -177,7 +177,7 @@ def with_switched(
     )
     verdict = FAILS if problems or not levels else old.verdict
     entry = Rehearsal(now, SWITCHED, verdict, problems, tuple(remarks))
-    return {**report, node: NodeReport(_kept(entry, old), plugs)}
+    return {**report, node: NodeReport((entry, *old.rehearsals)[:KEPT], plugs)}
 
 
 def problem_of(node: str, level: SwitchedLevel) -> str:
@@ -285,19 +285,9 @@ def _dated(record: PlugRecord, manner: str, now: float, seconds: float | None) -
     return replace(record, switched_at=now, switched_seconds=round(seconds, 3))
 
 
-def _kept(entry: Rehearsal, old: NodeReport) -> tuple[Rehearsal, ...]:
-    return (entry, *old.rehearsals)[:KEPT]
-
-
 def _node(entry: Mapping[str, Any]) -> NodeReport:
-    rehearsals = tuple(
-        Rehearsal(
-            float(one["at"]),
-            str(one["manner"]),
-            str(one["verdict"]),
-            tuple(one["problems"]),
-            tuple(one.get("remarks", ())),
-        )
-        for one in entry["rehearsals"]
-    )
-    return NodeReport(rehearsals, tuple(PlugRecord(**one) for one in entry["plugs"]))
+    rehearsals = []
+    for one in entry["rehearsals"]:
+        texts = {key: tuple(one.get(key, ())) for key in ("problems", "remarks")}
+        rehearsals.append(Rehearsal(**{**one, **texts}))
+    return NodeReport(tuple(rehearsals), tuple(PlugRecord(**one) for one in entry["plugs"]))

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import HoldfastError, InputError
+from ...node.configuration import NodeConfiguration
+from ...result import Result
 from .arguments import (
     add_actions,
     add_commands,
@@ -24,10 +26,6 @@ from .arguments import (
     tell,
     waiting,
 )
-
-if TYPE_CHECKING:
-    from ...node.configuration import NodeConfiguration
-    from ...result import Result
 
 DONE = 0
 NODE_WAIT = 120.0
@@ -97,7 +95,11 @@ def _register_service(actions: Any) -> None:
     start, stop, clear, move = add_commands(
         actions,
         ("start", _declare, "keep a service running"),
-        ("stop", _stop, "stop a service, and keep it stopped"),
+        (
+            "stop",
+            lambda options: _declare(options, "stopped", stop_within=options.within),
+            "stop a service, and keep it stopped",
+        ),
         (
             "clear",
             _clear,
@@ -199,9 +201,13 @@ def _why(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _declare(options: argparse.Namespace, state: str = "started", **wish: Any) -> int:
+    from ..operations.change import read_cluster
     from ..operations.service import declare_service
 
-    _refuse_unknown(options)
+    declared = sorted(read_cluster(load_config(options))[0].services)
+    if options.service not in declared:
+        known = ", ".join(declared) or "there are none yet"
+        raise InputError("SERVICE", options.service, f"the id of a declared service ({known})")
     asked = {"name": options.service, "resources": None, "state": state, **wish, **waiting(options)}
     result = declare_service(asked, options.dry_run)
     tell(options, result, options.service, state)
@@ -226,20 +232,6 @@ def _clear(options: argparse.Namespace) -> int:
             f"{options.service} is in no error, but {status.state.value}: nothing was done."
         )
     return _declare(options, clear_error=True)
-
-
-def _refuse_unknown(options: argparse.Namespace) -> None:
-    """Raise ``InputError`` for a service that is not declared."""
-    from ..operations.change import read_cluster
-
-    declared = sorted(read_cluster(load_config(options))[0].services)
-    if options.service not in declared:
-        known = ", ".join(declared) or "there are none yet"
-        raise InputError("SERVICE", options.service, f"the id of a declared service ({known})")
-
-
-def _stop(options: argparse.Namespace) -> int:
-    return _declare(options, "stopped", stop_within=options.within)
 
 
 def _move(options: argparse.Namespace) -> int:

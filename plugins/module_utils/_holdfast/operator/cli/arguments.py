@@ -10,13 +10,11 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import HoldfastError, InputError
 from ...node.configuration import DEFAULT_PATH, NodeConfiguration, load
-
-if TYPE_CHECKING:
-    from ...result import Result
+from ...result import Result
 
 
 def add_commands(

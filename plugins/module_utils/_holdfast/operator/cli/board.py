@@ -198,12 +198,7 @@ def _report(
     from ...storage.whiteboard.lint import finding_rows
 
     rows = [
-        {
-            "host_id": repair.host_id,
-            "action": repair.action,
-            "problem": repair.problem,
-            "reason": repair.reason,
-        }
+        {key: getattr(repair, key) for key in ("host_id", "action", "problem", "reason")}
         for repair in repairs
     ]
     if options.json:

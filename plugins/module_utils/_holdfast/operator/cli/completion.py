@@ -28,6 +28,14 @@ NAMES = {
 WORDS: dict[str, tuple[str, ...]] = {"KIND": EVENT_KINDS}
 """The metavars of values that have words to offer, though others are accepted."""
 
+_BASH_BEGIN = "# bash completion of holdfast; source it, or put it into bash-completion's folder.\n"
+_ZSH_BEGIN = """\
+# zsh completion of holdfast: source <(holdfast completion zsh)
+autoload -U +X compinit && compinit
+autoload -U +X bashcompinit && bashcompinit
+"""
+"""The script for zsh is that of bash, with zsh's bashcompinit."""
+
 FILES = ("FILE", "--config", "path", "config")
 """The metavars and names of arguments that are files."""
 
@@ -103,7 +111,11 @@ def places(parser: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iter
 
 def script(shell: str, found: list[Place]) -> str:
     """Return the script for a *shell*, one of ``SHELLS``."""
-    return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](found)
+    if shell == "fish":
+        return _fish(found)
+    if shell == "bash":
+        return f"{_BASH_BEGIN}{_bash(found)}"
+    return f"{_ZSH_BEGIN}{_bash(found)}"
 
 
 def _value(action: argparse.Action, name: str) -> Value:
@@ -127,8 +139,7 @@ def _bash(found: list[Place]) -> str:
     """Return the script for bash; it does not need the package bash-completion."""
     known = " ".join(shlex.quote(" ".join(place.words)) for place in found if place.words)
     valued = " | ".join(sorted(_with_value(found)))
-    return f"""# bash completion of holdfast; source it, or put it into bash-completion's folder.
-_holdfast() {{
+    return f"""_holdfast() {{
     local at=$COMP_CWORD current=${{COMP_WORDS[COMP_CWORD]}} before typed
     # bash splits words at a colon, which names such as vm:100 have.
     while [ "$at" -gt 1 ] && [[ $current == :* || ${{COMP_WORDS[at-1]}} == *: ]]; do
@@ -213,18 +224,10 @@ def _cases(indent: str, found: list[Place]) -> str:
     return "\n".join(lines)
 
 
-def _offers(value: Value) -> str:
+def _offers(value: Value, mark: str = "$") -> str:
     """Return the words of a value, and the commands that list its names while completing."""
-    return " ".join([*value.words, *(f"$(holdfast list {one} 2>/dev/null)" for one in value.names)])
-
-
-def _zsh(found: list[Place]) -> str:
-    """Return the script for zsh: that of bash, with zsh's bashcompinit."""
-    begin = "# zsh completion of holdfast: source <(holdfast completion zsh)\n"
-    return (
-        f"{begin}autoload -U +X compinit && compinit\n"
-        f"autoload -U +X bashcompinit && bashcompinit\n{_bash(found).partition(chr(10))[2]}"
-    )
+    names = [f"{mark}(holdfast list {one} 2>/dev/null)" for one in value.names]
+    return " ".join([*value.words, *names])
 
 
 def _fish(found: list[Place]) -> str:
@@ -241,7 +244,7 @@ def _fish(found: list[Place]) -> str:
             than = "-ge" if value.many else "-eq"
             here = _fish_test(place, f"{than} {at}")
             if value.words or value.names:
-                lines.append(_fish_line(here, f"-a {_fish_offers(value)}", ""))
+                lines.append(_fish_line(here, f"-a '{_offers(value, '')}'", ""))
             if value.files:
                 lines.append(_fish_line(here, "-F", ""))
     return "\n".join(lines) + "\n"
@@ -288,12 +291,7 @@ def _fish_value(value: Value | None) -> str:
         return ""
     if value.files:
         return " -r -F"
-    return f" -x -a {_fish_offers(value)}" if value.words or value.names else " -x"
-
-
-def _fish_offers(value: Value) -> str:
-    names = [f"(holdfast list {one} 2>/dev/null)" for one in value.names]
-    return f"'{' '.join([*value.words, *names])}'"
+    return f" -x -a '{_offers(value, '')}'" if value.words or value.names else " -x"
 
 
 def _fish_line(test: str, what: str, help_: str) -> str:

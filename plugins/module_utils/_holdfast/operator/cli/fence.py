@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import HoldfastError, InputError
+from ...node.configuration import NodeConfiguration
+from ...result import Result
 from .arguments import (
     add_commands,
     add_config,
@@ -30,8 +32,6 @@ from .arguments import (
 if TYPE_CHECKING:
     # The package fence takes longer to load than most commands take.
     from ...fence.topology import FenceConfiguration
-    from ...node.configuration import NodeConfiguration
-    from ...result import Result
 
 DONE, FAILED = 0, 1
 RECOVERY_WAIT = 180.0
@@ -71,7 +71,7 @@ def register(commands: Any) -> None:
 
 
 def _fence(options: argparse.Namespace) -> int:
-    from ...cluster.model.maintenance import FENCE_REASON
+    from ...cluster.model.maintenance import FENCE_REASON, NOT_PROVED
 
     configuration = load_config(options)
     node = _other_member(configuration, options.node)
@@ -92,7 +92,9 @@ def _fence(options: argparse.Namespace) -> int:
         proved = _switch(devices, node, "off", options.dry_run)
     finally:
         if not proved and not options.dry_run:
-            _record_failure(options, node)
+            # The reason alone says that the node was fenced.
+            with suppress(HoldfastError):
+                _declare(options, node, "drained", f"{FENCE_REASON}{options.reason}{NOT_PROVED}")
             sys.stderr.write(
                 f"holdfast: {node} stays drained; 'holdfast maintenance return {node} --yes' ends"
                 " that\n"
@@ -105,14 +107,6 @@ def _fence(options: argparse.Namespace) -> int:
         _wait_until_recovered(options)
         sys.stdout.write("recovered: no service waits for that node\n")
     return DONE
-
-
-def _record_failure(options: argparse.Namespace, node: str) -> None:
-    """Add to the drain's reason that the fence failed: the reason alone says it was fenced."""
-    from ...cluster.model.maintenance import FENCE_REASON, NOT_PROVED
-
-    with suppress(HoldfastError):
-        _declare(options, node, "drained", f"{FENCE_REASON}{options.reason}{NOT_PROVED}")
 
 
 def _unfence(options: argparse.Namespace) -> int:

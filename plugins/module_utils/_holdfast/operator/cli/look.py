@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import HoldfastError, InputError, StorageError
+from ...node.configuration import NodeConfiguration
 from ..streams import on_terminal, takes_colour
 from .arguments import (
     add_commands,
@@ -31,7 +32,6 @@ from .arguments import (
 )
 
 if TYPE_CHECKING:
-    from ...node.configuration import NodeConfiguration
     from ..report.health import Health
 
 WELL = 0
@@ -375,7 +375,10 @@ def _metrics(options: argparse.Namespace) -> int:
 
     configuration = load_config(options)
     report = Path(options.rehearsals) if options.rehearsals else DEFAULT_REPORT
-    _check_metrics(options)
+    if options.write and not options.write.endswith(SUFFIX):
+        raise InputError("--write", options.write, f"a file that ends in {SUFFIX}")
+    if options.every is not None and not (options.write and options.every > 0):
+        raise InputError("--every", options.every, "seconds above 0, beside --write")
     while True:
         text = node_metrics(configuration, report, whole_cluster=options.whole_cluster)
         if not options.write:
@@ -392,10 +395,3 @@ def _metrics(options: argparse.Namespace) -> int:
         if not options.every:
             return 0
         time.sleep(options.every)
-
-
-def _check_metrics(options: argparse.Namespace) -> None:
-    if options.write and not options.write.endswith(SUFFIX):
-        raise InputError("--write", options.write, f"a file that ends in {SUFFIX}")
-    if options.every is not None and not (options.write and options.every > 0):
-        raise InputError("--every", options.every, "seconds above 0, beside --write")

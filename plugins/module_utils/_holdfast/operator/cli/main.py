@@ -13,10 +13,10 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from ...errors import HoldfastError
-from ...node.configuration import load
+from ...node.configuration import NodeConfiguration, load
 from ...version import PACKAGE, VERSION
 from ..streams import (
     CLOSED,
@@ -30,9 +30,6 @@ from ..streams import (
 )
 from . import act, board, completion, fence, key, look, membership
 from .arguments import add_commands, add_config, add_json, load_config, write_answer, write_json
-
-if TYPE_CHECKING:
-    from ...node.configuration import NodeConfiguration
 
 DAEMONS = ("lrm", "crm", "machine")
 """The commands that need no standard output."""

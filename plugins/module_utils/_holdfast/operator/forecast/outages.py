@@ -17,6 +17,7 @@ import re
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,8 @@ def plan_outages(
     already come first and count as in use for the later groups.  Each group is to be judged again
     before its turn: by then services are elsewhere.
     """
-    out = [one for one in nodes if owner and _owner(one, seen) == owner]
+    drained = seen.wanted.maintenance
+    out = [one for one in nodes if owner and one in drained and drained[one].owner == owner]
     if out:
         first = plan_outages(state, seen, out, at_once=at_once, redundant=False)
         rest = [one for one in nodes if one not in set(out)]
@@ -76,9 +78,9 @@ def plan_outages(
     open_groups: list[Group] = []
     blocked: dict[str, str] = {}
     for node in sorted(nodes, key=lambda one: (one == state.manager, one)):
-        why = _not_there(node, state)
-        if why:
-            blocked[node] = why
+        status = state.nodes.get(node)
+        if status is None or status.state is not NodeState.ONLINE:
+            blocked[node] = f"it is {status.state.value if status else 'unknown'}"
             continue
         for index, group in enumerate(open_groups):
             if len(group.nodes) < at_once:
@@ -95,11 +97,6 @@ def plan_outages(
     return Outages(tuple(open_groups), blocked)
 
 
-def _owner(node: str, seen: Seen) -> str:
-    maintenance = seen.wanted.maintenance.get(node)
-    return maintenance.owner if maintenance is not None else ""
-
-
 def _back(state: ClusterState, seen: Seen, nodes: Sequence[str]) -> tuple[ClusterState, Seen]:
     """Return the cluster with *nodes* out of maintenance."""
     wanted = seen.wanted
@@ -107,13 +104,6 @@ def _back(state: ClusterState, seen: Seen, nodes: Sequence[str]) -> tuple[Cluste
         wanted = wanted.without_maintenance(node)
         state = state.with_node(node, replace(state.nodes[node], mode=""))
     return state, replace(seen, wanted=wanted)
-
-
-def _not_there(node: str, state: ClusterState) -> str:
-    status = state.nodes.get(node)
-    if status is not None and status.state is NodeState.ONLINE:
-        return ""
-    return f"it is {status.state.value if status else 'unknown'}"
 
 
 def _judge(
@@ -234,7 +224,8 @@ class Answer:
 
 def reboot_info(options: Mapping[str, Any], check: bool) -> Result:
     """Return whether a reboot of this node is due, for the module ``reboot_info``."""
-    return reboot_due([marked(), asked(), by_kernel(os.uname().release, time_of_boot())])
+    booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    return reboot_due([marked(), asked(), by_kernel(os.uname().release, booted)])
 
 
 def reboot_due(answers: list[Answer]) -> Result:
@@ -314,25 +305,13 @@ def kernels(root: Path = Path("/")) -> dict[str, float]:
     That is the inode's time, as packages set the file's.  Rescue images and what removed packages
     left in /boot have no modules.
     """
-    found = {}
+    found: dict[str, float] = {}
     for folder in (root / "lib/modules").glob("*"):
-        times = [_written(root / image.format(folder.name)) for image in _IMAGES]
-        if any(times):
-            found[folder.name] = max(times)
+        for image in _IMAGES:
+            with suppress(OSError):
+                written = (root / image.format(folder.name)).stat().st_ctime
+                found[folder.name] = max(written, found.get(folder.name, 0.0))
     return found
-
-
-def time_of_boot() -> float:
-    """Return when this node booted, in seconds of its present wall clock."""
-    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
-def _written(image: Path) -> float:
-    """Return when a file was written, 0 without one."""
-    try:
-        return image.stat().st_ctime
-    except OSError:
-        return 0.0
 
 
 def _by_version(version: str) -> list[tuple[int, int, str]]:

@@ -182,10 +182,12 @@ def foreseen(state: ClusterState, seen: Seen, seconds: float = SECONDS) -> Rebal
     for step in plan:
         reasoned.append(ReasonedStep(step, _reason(step, then, by_load)))
         _move(step, then, seen)
+    # Without declared needs each service counts as one.
+    needs = seen.wanted.needs if by_load else state.services
     return Rebalance(
         policy=policy,
         by_load=by_load,
-        unsized=_unsized(state, seen) if by_load else 0,
+        unsized=sum(1 for key, one in state.services.items() if one.node and key not in needs),
         before=before,
         after=plan[-1].imbalance if plan else before,
         steps=tuple(reasoned),
@@ -249,8 +251,3 @@ def _reason(step: Step, nodes: Mapping[str, Carried], by_load: bool) -> str:
 def counted(services: int) -> str:
     """Return a number of services in words."""
     return f"{services} service{'' if services == 1 else 's'}"
-
-
-def _unsized(state: ClusterState, seen: Seen) -> int:
-    needs = seen.wanted.needs
-    return sum(1 for key, one in state.services.items() if one.node and key not in needs)

@@ -102,12 +102,8 @@ def read_now(configuration: NodeConfiguration, boot_seconds: float = BOOT_SECOND
 def answer_document(answer: Answer) -> dict[str, Any]:
     """Return an answer as plain data."""
     return {
+        **asdict(answer),
         "steps": [asdict(step) for step in answer.steps],
-        "services": {key: asdict(one) for key, one in answer.services.items()},
-        "nodes": dict(answer.nodes),
-        "manager": answer.manager,
-        "ended": answer.ended,
-        "seconds": answer.seconds,
         "not_running": sorted(
             key for key, one in answer.services.items() if one.before and not one.after
         ),

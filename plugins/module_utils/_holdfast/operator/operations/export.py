@@ -13,7 +13,7 @@ import json
 import os
 import stat
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -163,14 +163,18 @@ def back_up(options: Mapping[str, Any], check: bool) -> Result:
     """Write the configuration into a file; the operation of the module ``configuration_backup``."""
     configuration = load(Path(options["config"]))
     path = absolute_path(options["path"], "path")
-    document = backup_document(configuration, read_configuration(configuration))
-    present = _present(path)
+    wanted = read_configuration(configuration)
+    document = backup_document(configuration, wanted)
+    counts = {"services": len(wanted.services), "rules": len(wanted.rules())}
+    present = None
+    with suppress(HoldfastError):
+        present = _document(path)
     changed = _without_version(present) != _without_version(document)
     if changed and not check:
         write_text(path, json.dumps(document, indent=2, sort_keys=True) + "\n", _MODE)
     return Result(
         changed,
-        {"path": str(path), "version": document["wanted"]["version"], **_counts(document)},
+        {"path": str(path), "version": wanted.version, **counts},
         _told(present),
         _told(document),
     )
@@ -267,22 +271,10 @@ def _document(path: Path) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def _present(path: Path) -> dict[str, Any] | None:
-    try:
-        return _document(path)
-    except HoldfastError:
-        return None
-
-
 def _without_version(document: dict[str, Any] | None) -> Any:
     if document is None:
         return None
     return {**document, "wanted": {**document.get("wanted", {}), "version": 0}}
-
-
-def _counts(document: Mapping[str, Any]) -> dict[str, int]:
-    wanted = wanted_from_document(document["wanted"])
-    return {"services": len(wanted.services), "rules": len(wanted.rules())}
 
 
 def _told(document: dict[str, Any] | None) -> object:

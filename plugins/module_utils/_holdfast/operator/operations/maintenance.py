@@ -151,22 +151,18 @@ def asked_maintenance(options: Mapping[str, Any], before: Maintenance | None) ->
 def _until(options: Mapping[str, Any], known: Maintenance) -> float:
     """Return when the maintenance ends; 0 for no expiry."""
     if options.get("until") is not None:
-        return _time(options["until"])
+        try:
+            return time_from_text(options["until"])
+        except ValueError:
+            zoned = "a time with its zone such as 2026-11-21T18:00:00+01:00"
+            expected = f"seconds since 1970, or {zoned}"
+            raise InputError("until", options["until"], expected) from None
     duration = options.get("duration")
     if duration is None:
         return known.until
     if duration < 0:
         raise InputError("duration", duration, "seconds from the beginning, or 0 for no expiry")
     return known.since + duration if duration else 0.0
-
-
-def _time(value: str) -> float:
-    """Return the time in *value*, seconds since 1970."""
-    try:
-        return time_from_text(value)
-    except ValueError:
-        expected = "seconds since 1970, or a time with its zone such as 2026-11-21T18:00:00+01:00"
-        raise InputError("until", value, expected) from None
 
 
 def _on_the_board(configuration: NodeConfiguration) -> Maintenance | None:

@@ -9,7 +9,7 @@ is.
 from __future__ import annotations
 
 import time
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -25,14 +25,7 @@ from ...cluster.model.states import MOVABLE, PASSING, ServiceState
 from ...errors import HoldfastError, InputError
 from ...node.configuration import NodeConfiguration, load
 from ...result import Result
-from ..forecast.moves import (
-    Evacuation,
-    checked_nodes,
-    emptied,
-    look,
-    placed,
-    short_of_room,
-)
+from ..forecast.moves import checked_nodes, emptied, look, placed, short_of_room
 from .change import POLL, await_manager, change_and_wait, change_wanted, no_use
 
 ENDS = ("refused", "migration_failed", "error")
@@ -154,7 +147,10 @@ def evacuate(options: Mapping[str, Any], check: bool) -> Result:
     if held and not check and (plan.moves or plan.blocked):
         raise HoldfastError(f"Nothing was moved off {', '.join(nodes)}: {held}.")
     if plan.blocked and not options["partial"]:
-        raise HoldfastError(_cannot(nodes, plan))
+        told = "; ".join(f"{service}: {why}" for service, why in plan.blocked.items())
+        raise HoldfastError(
+            f"Nothing was moved off {', '.join(nodes)}, as not everything can leave. {told}"
+        )
     before = {move.service: move.source for move in plan.moves}
     after = {move.service: move.target for move in plan.moves}
     values: dict[str, Any] = {
@@ -200,11 +196,6 @@ def place_info(options: Mapping[str, Any], check: bool) -> Result:
         },
         warnings=short_of_room(then, [choice.node], seen.wanted.policy),
     )
-
-
-def _cannot(nodes: Sequence[str], plan: Evacuation) -> str:
-    told = "; ".join(f"{service}: {why}" for service, why in plan.blocked.items())
-    return f"Nothing was moved off {', '.join(nodes)}, as not everything can leave. {told}"
 
 
 def _still_there(sources: Mapping[str, str], known: Container[Event], state: ClusterState) -> str:

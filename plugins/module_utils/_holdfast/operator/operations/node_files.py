@@ -72,7 +72,7 @@ def declare_node(options: Mapping[str, Any], check: bool) -> Result:
     configuration = from_document(options)
     check_declared(configuration)
     after = to_document(configuration)
-    before = _read_document(path)
+    before, _private = _present(path)
     _refuse_rename_with_services(before, configuration)
     _refuse_leap_of_policy(before, configuration)
     if before != after and not check:
@@ -137,13 +137,6 @@ def _refuse_leap_of_policy(before: Any, after: NodeConfiguration) -> None:
                 f" on each that has declared something: {unsigned[0]}"
             )
             raise InputError("authentication", after.authentication.value, expected)
-
-
-def _read_document(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
 
 
 def make_folder(folder: Path) -> None:

@@ -68,15 +68,12 @@ def rule_from_options(
     nodes = options.get("nodes") or {}
     for node in nodes:
         configuration.require_member(node, "nodes")
-    return node_rule_from_options({**options, "nodes": _numbers(nodes)})
-
-
-def _numbers(nodes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return priorities as numbers: Ansible may pass a number as text."""
-    return {
-        name: int(value) if isinstance(value, str) and value.isdigit() else value
-        for name, value in nodes.items()
+    # Ansible may pass a number as text.
+    priorities = {
+        node: int(value) if isinstance(value, str) and value.isdigit() else value
+        for node, value in nodes.items()
     }
+    return node_rule_from_options({**options, "nodes": priorities})
 
 
 def _rule(wanted: Wanted, name: str) -> dict[str, Any] | None:

@@ -187,13 +187,10 @@ def _refuse_replaced(before: Service | None, after: Service | None) -> None:
         return
     how = "it is declared, and would be removed"
     if after is not None:
-        other = [one.name for one in fields(Service) if _differs(before, after, one.name)]
+        names_ = [one.name for one in fields(Service)]
+        other = [one for one in names_ if getattr(before, one) != getattr(after, one)]
         how = f"it is declared, and differs in {', '.join(other)}"
     raise InputError("name", before.id, f"a service that is new, as replace is false; {how}")
-
-
-def _differs(before: Service, after: Service, name: str) -> bool:
-    return bool(getattr(before, name) != getattr(after, name))
 
 
 def _service(wanted: Wanted, name: str) -> object:

@@ -56,29 +56,21 @@ def render_metrics(
         found.setdefault(sample.metric.name, []).append(sample)
     lines: list[str] = []
     for metric in catalogue:
-        rows = found.get(metric.name)
+        rows = found.get(metric.name, ())
+        name = prefix + metric.name
         if rows:
-            name = prefix + metric.name
             lines.append(f"# HELP {name} {_escaped_help(metric.help)}")
             lines.append(f"# TYPE {name} {metric.kind.value}")
-            lines.extend(_line(name, row, common) for row in rows)
+        for sample in rows:
+            pairs = {**common, **sample.labels}.items()
+            escaped = {key: _escaped_help(value).replace('"', '\\"') for key, value in pairs}
+            labels = ",".join(f'{key}="{value}"' for key, value in escaped.items())
+            shown, value = f"{{{labels}}}" if labels else "", sample.value
+            # Whole ones without a point, so that a version reads as one.
+            whole = value == int(value) and abs(value) < 1e15
+            number = str(int(value)) if whole else repr(float(value))
+            lines.append(f"{name}{sample.suffix}{shown} {number}")
     return "\n".join(lines) + "\n" if lines else ""
-
-
-def _line(name: str, sample: Sample, common: Mapping[str, str]) -> str:
-    pairs = {**common, **sample.labels}.items()
-    labels = ",".join(f'{key}="{_escaped(value)}"' for key, value in pairs)
-    shown = f"{{{labels}}}" if labels else ""
-    return f"{name}{sample.suffix}{shown} {_number(sample.value)}"
-
-
-def _number(value: float) -> str:
-    """Return a number; whole ones without a point, so that a version reads as one."""
-    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
-
-
-def _escaped(text: str) -> str:
-    return _escaped_help(text).replace('"', '\\"')
 
 
 def _escaped_help(text: str) -> str:

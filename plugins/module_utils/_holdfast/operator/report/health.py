@@ -66,11 +66,12 @@ def judge_health(
         from ...fence.rehearsal.report import NodeReport
 
         known = rehearsals or {}
+        oldest = status["at"] - max_age * _DAY
         for node in status["nodes"]:
             report = known.get(node, NodeReport())
             if report.verdict == FAILS:
                 critical.append(f"The last rehearsal of the fencing of {node} failed.")
-            elif _newest(report) < status["at"] - max_age * _DAY:
+            elif max((one.at for one in report.rehearsals), default=0.0) < oldest:
                 doubts.append(f"The fencing of {node} was not rehearsed for {max_age:g} days.")
     level = Level.CRITICAL if critical else Level.WARNING if doubts else Level.OK
     well = (
@@ -97,10 +98,6 @@ def _warnings(status: dict[str, Any]) -> list[str]:
         if not failover["finished"]:
             found.append(f"The failover of node {clean(failover['node'])} is under way.")
     return found
-
-
-def _newest(report: NodeReport) -> float:
-    return max((one.at for one in report.rehearsals), default=0.0)
 
 
 def _figures(status: dict[str, Any], problems: int) -> dict[str, int]:

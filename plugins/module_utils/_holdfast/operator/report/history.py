@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,22 +50,24 @@ def read_history(configuration: NodeConfiguration) -> dict[str, Any]:
     """
     with closing(ClusterStorage(configuration)) as storage:
         state = storage.read_manager() or ClusterState()
-        services = {*_declared(storage), *state.services}
+        services = set(state.services)
+        # None is declared if the configuration is damaged.
+        with suppress(StorageError):
+            services.update(storage.read_wanted()[0].services)
     events = [event_document(event) for event in state.events]
     return {"events": events, "services": sorted(services)}
 
 
-def _declared(storage: ClusterStorage) -> Collection[str]:
-    """Return the declared services, none if the configuration is damaged."""
-    try:
-        return storage.read_wanted()[0].services
-    except StorageError:
-        return ()
-
-
 def chosen(events: Iterable[dict[str, Any]], wish: Wish) -> list[dict[str, Any]]:
     """Return the selected events in their order; one that rejects a node is about that node too."""
-    found = [event for event in events if _is_wanted(event, wish)]
+    found = [
+        event
+        for event in events
+        if (not wish.nodes or _nodes_of(event) & set(wish.nodes))
+        and (not wish.services or event["service"] in wish.services)
+        and (not wish.kinds or event["kind"] in wish.kinds)
+        and event["at"] >= wish.since
+    ]
     return found[-wish.most :] if wish.most else found
 
 
@@ -121,15 +123,6 @@ def lines(events: Sequence[dict[str, Any]]) -> list[str]:
         told.append(f"{utc(event['at'])}  {kind:<{kinds}}  {about}: {clean(event['text'])}")
         told.extend(f"{'':22}not {clean(node)}: {clean(why)}" for node, why in event["rejected"])
     return told
-
-
-def _is_wanted(event: dict[str, Any], wish: Wish) -> bool:
-    return (
-        (not wish.nodes or bool(_nodes_of(event) & set(wish.nodes)))
-        and (not wish.services or event["service"] in wish.services)
-        and (not wish.kinds or event["kind"] in wish.kinds)
-        and event["at"] >= wish.since
-    )
 
 
 def _nodes_of(event: dict[str, Any]) -> set[str]:

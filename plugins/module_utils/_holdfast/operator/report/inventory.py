@@ -58,7 +58,10 @@ def inventory_groups(status: dict[str, Any]) -> dict[str, list[str]]:
             groups[MAINTENANCE].append(name)
     for service_id, service in sorted(status["services"].items()):
         group = groups.setdefault(f"{RUNS}{re.sub('[^A-Za-z0-9_]', '_', service_id)}", [])
-        group.extend(one for one in _runs_on(service) if one in nodes and one not in group)
+        runs_on = set(service["running_on"])
+        if service["state"] == ServiceState.STARTED.value and service["node"]:
+            runs_on.add(service["node"])
+        group.extend(sorted(one for one in runs_on if one in nodes and one not in group))
     return groups
 
 
@@ -99,8 +102,3 @@ def _is_fenced_by_hand(node: dict[str, Any]) -> bool:
     if node["host_lease"]["state"] not in _PROVED:
         return False
     return fenced_by_hand(maintenance_from_document(node["maintenance"]))
-
-
-def _runs_on(service: dict[str, Any]) -> list[str]:
-    placed = service["state"] == ServiceState.STARTED.value and service["node"]
-    return sorted({*service["running_on"], *([service["node"]] if placed else [])})

@@ -9,7 +9,7 @@ the last fence rehearsals.  While the storage cannot be read, or hangs, only the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,10 +19,10 @@ from ...cluster.model.state import NodeState
 from ...errors import HoldfastError
 from ...node.configuration import EMBEDDED, NodeConfiguration
 from ...node.daemon import telemetry
-from ...node.daemon.telemetry import EVERY, Labels, Measured, Span, read_telemetry, telemetry_path
+from ...node.daemon.telemetry import EVERY, Measured, read_telemetry, telemetry_path
 from ...version import VERSION
 from . import exposition
-from .exposition import Metric, Sample, render_metrics
+from .exposition import Sample, render_metrics
 from .history import phases
 from .problems import UNHELD
 from .status import read_status_in_time
@@ -120,9 +120,12 @@ def samples(known: Known, *, whole_cluster: bool = False) -> list[Sample]:
         Sample(exposition.READABLE, known.status is not None),
         Sample(exposition.WRITTEN, known.wall),
         *_daemon_samples(known),
-        *_renewal_samples(known.renewals),
         *_rehearsal_samples(known.rehearsals),
     ]
+    if known.renewals is not None:
+        found.append(Sample(exposition.RENEWAL_LAST, known.renewals.last))
+        found.append(Sample(exposition.RENEWAL_SLOWEST, known.renewals.slowest))
+        found.append(Sample(exposition.RENEWALS_FAILED, known.renewals.failed))
     if known.status is None:
         return found
     manager = known.status["manager"]
@@ -161,13 +164,6 @@ def _renewals(configuration: NodeConfiguration) -> Renewals | None:
     from ...lease.sanlock_views import read_renewals
 
     return read_renewals(configuration.cluster, configuration.sanlock.run_directory)
-
-
-def _renewal_samples(renewals: Renewals | None) -> Iterator[Sample]:
-    if renewals is not None:
-        yield Sample(exposition.RENEWAL_LAST, renewals.last)
-        yield Sample(exposition.RENEWAL_SLOWEST, renewals.slowest)
-        yield Sample(exposition.RENEWALS_FAILED, renewals.failed)
 
 
 def _rehearsals(report: Path) -> dict[str, NodeReport]:
@@ -218,18 +214,12 @@ def _measured_samples(measured: Measured) -> Iterator[Sample]:
             yield Sample(_VALUES[name], value, dict(labels))
     for (name, labels), span in sorted(measured.spans.items(), key=lambda row: row[0]):
         if name in _SPANS:
-            yield from _span_samples(_SPANS[name], labels, span)
+            yield Sample(_SPANS[name], span.total, dict(labels), "_sum")
+            yield Sample(_SPANS[name], span.count, dict(labels), "_count")
         if name == telemetry.FENCE:
             yield Sample(exposition.FENCE_ATTEMPTS, span.count, dict(labels))
         if name == telemetry.LEASE_RENEWAL:
             yield Sample(exposition.RENEWAL_LAST, span.last)
-
-
-def _span_samples(metric: Metric, labels: Labels, span: Span) -> Iterable[Sample]:
-    return (
-        Sample(metric, span.total, dict(labels), "_sum"),
-        Sample(metric, span.count, dict(labels), "_count"),
-    )
 
 
 def _rehearsal_samples(rehearsals: dict[str, NodeReport]) -> Iterator[Sample]:

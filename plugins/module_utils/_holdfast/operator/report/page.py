@@ -52,7 +52,12 @@ def cluster_map(status: dict[str, Any]) -> Html:
     if others:
         name = '<span class="where">On no node</span>'
         tiles.append(f'<li class="tile aside">{name}{_marks(others, status)}</li>')
-    return Html(f'<ul class="map">\n{chr(10).join(tiles)}\n</ul>\n{_legend()}')
+    entries = "".join(
+        f'<span><span class="mark {tone.value}">{sign}</span> {_TOLD[tone]}</span>'
+        for tone, sign in _SIGNS.items()
+    )
+    legend = f'<p class="legend" aria-hidden="true">Each mark is a service: {entries}</p>'
+    return Html(f'<ul class="map">\n{chr(10).join(tiles)}\n</ul>\n{legend}')
 
 
 def _on_no_node(status: dict[str, Any]) -> list[str]:
@@ -82,12 +87,13 @@ def _node_tile(name: str, node: dict[str, Any], status: dict[str, Any]) -> str:
 
 
 def _marks(service_ids: list[str], status: dict[str, Any]) -> str:
-    tones = {one: _tone(one, status) for one in service_ids}
+    services, nodes = status["services"], status["nodes"]
+    tones = {one: wording.service_tone(services[one], nodes) for one in service_ids}
     ranked = sorted(service_ids, key=lambda one: (_WORST_FIRST.index(tones[one]), one))
     counts = [(tone, sum(found is tone for found in tones.values())) for tone in _WORST_FIRST]
     told = ", ".join(f"{count} {_TOLD[tone]}" for tone, count in counts if count)
     marks = "".join(
-        f'<span class="mark {tones[one].value}" title="{_title(one, status)}">'
+        f'<span class="mark {tones[one].value}" title="{_title(one, services[one], nodes)}">'
         f"{_SIGNS[tones[one]]}</span>"
         for one in ranked[:MARKS_SHOWN]
     )
@@ -101,22 +107,9 @@ def _marks(service_ids: list[str], status: dict[str, Any]) -> str:
     )
 
 
-def _tone(service_id: str, status: dict[str, Any]) -> Tone:
-    return wording.service_tone(status["services"][service_id], status["nodes"])
-
-
-def _title(service_id: str, status: dict[str, Any]) -> Html:
-    service = status["services"][service_id]
-    note = wording.service_note(service, status["nodes"])
+def _title(service_id: str, service: dict[str, Any], nodes: dict[str, Any]) -> Html:
+    note = wording.service_note(service, nodes)
     return escaped(f"{service_id}: {service['state']}" + (f"; {note}" if note else ""))
-
-
-def _legend() -> str:
-    entries = "".join(
-        f'<span><span class="mark {tone.value}">{sign}</span> {_TOLD[tone]}</span>'
-        for tone, sign in _SIGNS.items()
-    )
-    return f'<p class="legend" aria-hidden="true">Each mark is a service: {entries}</p>'
 
 
 CARDS_OPEN = 12
@@ -240,15 +233,14 @@ def _node_state(node: dict[str, Any]) -> tuple[Html, Html]:
 def _runs(service_ids: list[str], status: dict[str, Any]) -> Html:
     if not service_ids:
         return Html('<p class="none">No services</p>')
-    rows = "".join(_run(one, status) for one in service_ids)
+    rows = ""
+    for name in service_ids:
+        service = status["services"][name]
+        moves = service["target"] and service["target"] != service["node"]
+        target = f' <span class="muted">to {escaped(service["target"])}</span>' if moves else ""
+        shown = _service_state(service, status)
+        rows += f"<li><span>{escaped(name)}{target}</span>{shown}</li>"
     return Html(f'<ul class="runs" aria-label="Services">{rows}</ul>')
-
-
-def _run(service_id: str, status: dict[str, Any]) -> str:
-    service = status["services"][service_id]
-    moves = service["target"] and service["target"] != service["node"]
-    target = f' <span class="muted">to {escaped(service["target"])}</span>' if moves else ""
-    return f"<li><span>{escaped(service_id)}{target}</span>{_service_state(service, status)}</li>"
 
 
 def _service_state(service: dict[str, Any], status: dict[str, Any]) -> Html:

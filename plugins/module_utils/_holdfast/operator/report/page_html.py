@@ -17,7 +17,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NewType
 
@@ -76,7 +76,11 @@ def stamp(at: float) -> Html:
 
 def table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[Html]]) -> Html:
     """Return a table whose first column heads its rows; the style makes it a list if narrow."""
-    heads = "".join(map(_head, columns))
+    heads = ""
+    for column in columns:
+        share = f' style="width:{column.share}%"' if column.share else ""
+        title = escaped(column.title)
+        heads += f'<th scope="col" role="columnheader"{share}>{title}</th>'
     body = "\n".join(_row(columns, row) for row in rows)
     return Html(
         f'<div class="sheet"><table class="wide" role="table">'
@@ -102,11 +106,6 @@ def failover_figure(failover: dict[str, Any], at: float) -> Html:
         f' heartbeat</caption>\n<thead><tr><th scope="col">Seconds</th><th scope="col">Step</th>'
         f"</tr></thead>\n<tbody>\n{steps_}\n</tbody></table></div></article>"
     )
-
-
-def _head(column: Column) -> str:
-    share = f' style="width:{column.share}%"' if column.share else ""
-    return f'<th scope="col" role="columnheader"{share}>{escaped(column.title)}</th>'
 
 
 def _row(columns: Sequence[Column], row: Sequence[Html]) -> str:
@@ -142,12 +141,21 @@ def _chart(label: str, rows: str, height: int, scale: float) -> Html:
     )
 
 
-def _track(label: str, seconds: str, top: int, size: str) -> str:
-    """Return the text and the track of a row of bars; *size* are attributes of its bars."""
+def _bars(
+    label: str, took: str, top: int, size: str, bars: Iterable[tuple[PhaseKind, float, float]]
+) -> str:
+    """Return a row of *bars*: its text, its track, and each bar with its begin and width in %.
+
+    *size* are attributes of the track and the bars.
+    """
+    drawn = "".join(
+        f'<rect class="{kind.value}" x="{begin:.2f}%" y="{top + 17}" width="{width:.2f}%" {size}/>'
+        for kind, begin, width in bars
+    )
     return (
         f'<text x="0" y="{top + 12}">{escaped(label)}</text>'
-        f'<text x="100%" y="{top + 12}" text-anchor="end">{escaped(seconds)}</text>'
-        f'<rect class="track" x="0" y="{top + 17}" width="100%" {size}/>'
+        f'<text x="100%" y="{top + 12}" text-anchor="end">{escaped(took)}</text>'
+        f'<rect class="track" x="0" y="{top + 17}" width="100%" {size}/>{drawn}'
     )
 
 
@@ -156,11 +164,7 @@ def _bar(phase: Phase, top: int, scale: float) -> str:
     width = max(phase.seconds / scale * 100, _LEAST_PERCENT)
     label = phase.label if len(phase.label) <= _LABEL else f"{phase.label[: _LABEL - 1]}\u2026"
     size = f'height="{_BAR}" rx="2"'
-    return (
-        f"{_track(label, _length(phase), top, size)}"
-        f'<rect class="{phase.kind.value}" x="{begin:.2f}%" y="{top + 17}" width="{width:.2f}%"'
-        f" {size}/>"
-    )
+    return _bars(label, _length(phase), top, size, [(phase.kind, begin, width)])
 
 
 def _length(phase: Phase) -> str:
@@ -343,9 +347,8 @@ def _timeline_row(
 ) -> str:
     label = f"{clean(failover['node'])}, {age_since(failover['last_heartbeat'], at)} ago"
     took = f"{spans[-1][2]:.2f} s" if failover["finished"] else "under way"
-    bars = "".join(
-        f'<rect class="{kind.value}" x="{begin / scale * 100:.2f}%" y="{top + 17}"'
-        f' width="{max(end - begin, 0.0) / scale * 100:.2f}%" height="{_TIMELINE_BAR}"/>'
+    bars = (
+        (kind, begin / scale * 100, max(end - begin, 0.0) / scale * 100)
         for kind, begin, end in spans
     )
-    return _track(label, took, top, f'height="{_TIMELINE_BAR}"') + bars
+    return _bars(label, took, top, f'height="{_TIMELINE_BAR}"', bars)

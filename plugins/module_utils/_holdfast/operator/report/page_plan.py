@@ -70,12 +70,16 @@ def _summary(plan: Rebalance) -> Html:
 
 def _nodes(plan: Rebalance) -> Html:
     """Return the table of the nodes; of many nodes several, most behind a click."""
-    caption = f"{_measure(plan)} now and after the rebalance"
+    measure = "Share of CPU and memory taken" if plan.by_load else "Services"
+    caption = f"{measure} now and after the rebalance"
     if len(plan.nodes) <= NODES_OPEN:
         return _node_table(f"{caption}, of each node", plan, plan.nodes)
     changed = sorted(
         (name for name, (now, then) in plan.nodes.items() if now != then),
-        key=lambda name: (-_change(plan.nodes[name], plan), name),
+        key=lambda name: (
+            -abs(_amount(plan.nodes[name][1], plan) - _amount(plan.nodes[name][0], plan)),
+            name,
+        ),
     )
     same = [name for name in plan.nodes if name not in set(changed)]
     most, more = changed[:NODES_OPEN], changed[NODES_OPEN:]
@@ -94,10 +98,6 @@ def _of(names: Sequence[str], plan: Rebalance) -> dict[str, tuple[Carried, Carri
 def _change(pair: tuple[Carried, Carried], plan: Rebalance) -> float:
     now, then = pair
     return abs(_amount(then, plan) - _amount(now, plan))
-
-
-def _measure(plan: Rebalance) -> str:
-    return "Share of CPU and memory taken" if plan.by_load else "Services"
 
 
 def _node_table(

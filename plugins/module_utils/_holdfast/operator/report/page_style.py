@@ -112,13 +112,14 @@ a:focus-visible, summary:focus-visible, button:focus-visible { outline: 2px soli
 .legend .mark { vertical-align: -2px; }
 .legend .key { display: inline-block; width: 14px; height: 10px; border-radius: 2px; }
 .overview { padding: 16px; margin-bottom: 14px; }
-.overview svg { display: block; width: 100%; overflow: visible; }
-.overview svg text { font-size: 13px; fill: var(--text); font-variant-numeric: tabular-nums; }
-.overview svg .axis { fill: var(--muted); font-size: 12px; }
-.overview .track { fill: var(--sunken); }
-.overview .detect { fill: var(--detect); background: var(--detect); }
-.overview .fence { fill: var(--fence); background: var(--fence); }
-.overview .start { fill: var(--start); background: var(--start); }
+
+svg { display: block; width: 100%; overflow: visible; }
+svg text { font-size: 13px; fill: var(--text); font-variant-numeric: tabular-nums; }
+svg .axis { fill: var(--muted); font-size: 12px; }
+.track { fill: var(--sunken); }
+.detect { fill: var(--detect); background: var(--detect); }
+.fence { fill: var(--fence); background: var(--fence); }
+.start { fill: var(--start); background: var(--start); }
 
 .scores { margin-bottom: 12px; }
 section > h3 { margin: 20px 0 10px; }
@@ -168,13 +169,6 @@ td.tight { white-space: nowrap; }
 .failover > .muted { font-size: 14px; }
 .failover .both { display: grid; gap: 12px 32px; margin-top: 12px;
   grid-template-columns: minmax(0, 2fr) minmax(0, 3fr); }
-.failover svg { display: block; width: 100%; overflow: visible; }
-.failover svg text { font-size: 13px; fill: var(--text); font-variant-numeric: tabular-nums; }
-.failover svg .axis { fill: var(--muted); font-size: 12px; }
-.failover .track { fill: var(--sunken); }
-.failover .detect { fill: var(--detect); }
-.failover .fence { fill: var(--fence); }
-.failover .start { fill: var(--start); }
 .failover th, .failover td { padding: 0 0 8px 12px; }
 .failover th:first-child { padding-left: 0; width: 76px; white-space: nowrap;
   font-weight: 400; text-align: right; font-variant-numeric: tabular-nums; }

@@ -167,16 +167,15 @@ def _node_lines(why: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _held(state: ClusterState, wanted: Wanted, managed: bool | None) -> str:
     """Return why nothing is done in the whole cluster; empty without a reason."""
-    return "; ".join(one for one in (_unmanaged(managed), _kept(state, wanted)) if one)
-
-
-def _unmanaged(managed: bool | None) -> str:
+    unmanaged = ""
     if managed is None:
-        return (
+        unmanaged = (
             "it cannot be told from here whether a node holds the manager lease: this may be"
             " what the last manager wrote"
         )
-    return "" if managed else "no node holds the manager lease: this is what the last manager wrote"
+    elif not managed:
+        unmanaged = "no node holds the manager lease: this is what the last manager wrote"
+    return "; ".join(one for one in (unmanaged, _kept(state, wanted)) if one)
 
 
 def _kept(state: ClusterState, wanted: Wanted) -> str:

@@ -10,19 +10,13 @@ from __future__ import annotations
 
 from math import isnan
 
+from ...hints import Callable, Sequence, dataclass
 from ..model.admission import N1, new_primary_failure, with_primary, without_primary
-from ..model.cluster import NO_NODE
+from ..model.cluster import NO_NODE, Cluster, Group, Instance, Node
 from ..model.redundancy import redundancy_for
 from ..model.score import Score
 from .pairs import choose_pair
-from .solution import SAME, Solution, Unplaceable, best_group, group_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ..model.cluster import Cluster, Group, Instance, Node
-    from .solution import Options
+from .solution import SAME, Options, Solution, Unplaceable, best_group, group_line
 
 FEW = 16
 """Up to so many equally good nodes are compared that way; beyond, the last is taken."""
@@ -37,105 +31,88 @@ def candidates(nodes: Sequence[Node], group: int, restrict: Sequence[str] | None
     return [node for node in inside if node.name in names]
 
 
-def place_in_group(
-    cluster: Cluster,
-    group: Group,
-    instance: Instance,
-    count: int,
-    options: Options,
-    exclusive: bool = False,
-) -> Solution:
-    """Return the best place in *group*, as if it were the whole cluster.
+@dataclass
+class Placing:
+    """The search for *count* nodes for a new *instance*; with *exclusive* storage `dedicated`."""
 
-    With *exclusive* all storage is exclusive (`dedicated`).  Raises `Unplaceable`, with htools'
-    words, if there is no place to look at.
-    """
-    nodes = _nodes_to_place_on(cluster, group, instance, count, options)
-    scope = [node.index for node in cluster.nodes if node.group == group.index]
-    return _chooser(cluster, scope, instance, count, options, exclusive)(nodes)
+    cluster: Cluster
+    instance: Instance
+    count: int
+    options: Options
+    exclusive: bool = False
 
+    def in_group(self, group: Group) -> Solution:
+        """Return the best place in *group*, as if it were the whole cluster.
 
-def place_in_best_group(
-    cluster: Cluster,
-    instance: Instance,
-    count: int,
-    options: Options,
-    allowed: Sequence[int] | None = None,
-    exclusive: bool = False,
-) -> tuple[Group, Solution, list[str]]:
-    """Return the best group, of those *allowed* if that is not None, and the place in it.
+        Raises `Unplaceable`, with htools' words, if there is no place to look at.
+        """
+        nodes = self._nodes_of(group)
+        scope = [node.index for node in self.cluster.nodes if node.group == group.index]
+        return self._chooser(scope)(nodes)
 
-    Also returns the result of each group in htools' words.  Raises `Unplaceable` with these if
-    there is no place.
-    """
-    used = sorted({node.group for node in cluster.nodes})
-    groups = [cluster.groups[i] for i in used if allowed is None or i in allowed]
-    choose = _chooser(
-        cluster, [node.index for node in cluster.nodes], instance, count, options, exclusive
-    )
-    lines = []
-    found: list[tuple[Group, Solution | str]] = []
-    for group in groups:
-        if not exclusive and not _has_networks(group, instance):
-            lines.append(
-                f"group {group.name} is not connected to a network required by instance "
-                f"{instance.name}"
+    def in_best_group(
+        self, allowed: Sequence[int] | None = None
+    ) -> tuple[Group, Solution, list[str]]:
+        """Return the best group, of those *allowed* if that is not None, and the place in it.
+
+        Also returns the result of each group in htools' words.  Raises `Unplaceable` with these
+        if there is no place.
+        """
+        cluster, instance = self.cluster, self.instance
+        used = sorted({node.group for node in cluster.nodes})
+        groups = [cluster.groups[i] for i in used if allowed is None or i in allowed]
+        choose = self._chooser([node.index for node in cluster.nodes])
+        lines = []
+        found: list[tuple[Group, Solution | str]] = []
+        for group in groups:
+            if not self.exclusive and not _has_networks(group, instance):
+                lines.append(
+                    f"group {group.name} is not connected to a network required by instance "
+                    f"{instance.name}"
+                )
+                continue
+            try:
+                found.append((group, choose(self._nodes_of(group))))
+            except Unplaceable as error:
+                found.append((group, str(error)))
+        lines += [group_line(group, solution) for group, solution in found]
+        best = best_group(found)
+        if best is None:
+            if not groups and not self.exclusive:
+                raise Unplaceable(_no_groups(cluster, used, allowed))
+            raise Unplaceable(", ".join(lines))
+        return best[0], best[1], lines
+
+    def _nodes_of(self, group: Group) -> list[Node]:
+        """Return the `candidates` of *group*; raise `Unplaceable` if there are too few."""
+        if not _has_networks(group, self.instance):
+            raise Unplaceable(
+                f"The group {group.name} is not connected to a network required by instance "
+                f"{self.instance.name}"
             )
-            continue
-        try:
-            nodes = _nodes_to_place_on(cluster, group, instance, count, options)
-            found.append((group, choose(nodes)))
-        except Unplaceable as error:
-            found.append((group, str(error)))
-    lines += [group_line(group, solution) for group, solution in found]
-    best = best_group(found)
-    if best is None:
-        if not groups and not exclusive:
-            raise Unplaceable(_no_groups(cluster, used, allowed))
-        raise Unplaceable(", ".join(lines))
-    return best[0], best[1], lines
+        if self.count not in (1, 2):
+            raise Unplaceable("Unsupported number of nodes, only one or two  supported")
+        nodes = candidates(self.cluster.nodes, group.index, self.options.restrict)
+        if len(nodes) < self.count:
+            raise Unplaceable("No online nodes" if self.count == 1 else "Not enough online nodes")
+        return nodes
+
+    def _chooser(self, scope: list[int]) -> Callable[[list[Node]], Solution]:
+        """Return what chooses some of the nodes that it is given; *scope* is what is scored."""
+        if self.exclusive:
+            from . import dedicated
+
+            choose = dedicated.choose_single if self.count == 1 else dedicated.choose_pair
+            return lambda nodes: choose(nodes, self.instance, self.options.ignore_soft_errors)
+        search = Search(self.cluster, scope, self.instance, self.options)
+        if self.count == 1:
+            return lambda nodes: choose_single(search, nodes)
+        return lambda nodes: choose_pair(search, nodes, nodes)
 
 
 def _has_networks(group: Group, instance: Instance) -> bool:
     """Return whether *group* is connected to all networks of *instance*."""
     return all(network in group.networks for network in instance.networks)
-
-
-def _nodes_to_place_on(
-    cluster: Cluster, group: Group, instance: Instance, count: int, options: Options
-) -> list[Node]:
-    """Return the `candidates` of *group*; raise `Unplaceable` if *count* nodes cannot be found."""
-    if not _has_networks(group, instance):
-        raise Unplaceable(
-            f"The group {group.name} is not connected to a network required by instance "
-            f"{instance.name}"
-        )
-    if count not in (1, 2):
-        raise Unplaceable("Unsupported number of nodes, only one or two  supported")
-    nodes = candidates(cluster.nodes, group.index, options.restrict)
-    if len(nodes) < count:
-        raise Unplaceable("No online nodes" if count == 1 else "Not enough online nodes")
-    return nodes
-
-
-def _chooser(
-    cluster: Cluster,
-    scope: list[int],
-    instance: Instance,
-    count: int,
-    options: Options,
-    exclusive: bool,
-) -> Callable[[list[Node]], Solution]:
-    """Return what chooses *count* of some nodes for *instance*; *scope* is what is scored."""
-    if exclusive:
-        from . import dedicated
-
-        choose = dedicated.choose_single if count == 1 else dedicated.choose_pair
-        return lambda nodes: choose(nodes, instance, options.ignore_soft_errors)
-    search = Search(cluster, scope, instance, options)
-    if count == 1:
-        return lambda nodes: choose_single(search, nodes)
-    return lambda nodes: choose_pair(search, nodes, nodes)
 
 
 def _no_groups(cluster: Cluster, used: list[int], allowed: Sequence[int] | None) -> str:
@@ -149,29 +126,22 @@ def _no_groups(cluster: Cluster, used: list[int], allowed: Sequence[int] | None)
     return f"no groups for evacuation: allowed groups was {names}, all groups: [{shown}]"
 
 
+@dataclass
 class Search:
     """The parameters of the search for a place of one instance, the same for all groups."""
 
-    __slots__ = ("cluster", "instance", "options", "redundancy", "scope", "score")
+    cluster: Cluster
+    scope: list[int]
+    instance: Instance
+    options: Options
+    known_score: Score | None = None
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        scope: list[int],
-        instance: Instance,
-        options: Options,
-        score: Score | None = None,
-    ) -> None:
-        self.cluster = cluster
-        self.scope = scope
-        self.instance = instance
-        self.options = options
-        self.score = score or Score([cluster.nodes[index] for index in scope])
-        self.redundancy = (
-            redundancy_for(cluster, scope, instance, options.better)
-            if options.capacity_checks
-            else None
-        )
+    def __post_init__(self) -> None:
+        cluster, scope, options = self.cluster, self.scope, self.options
+        self.score = self.known_score or Score([cluster.nodes[index] for index in scope])
+        self.redundancy = None
+        if options.capacity_checks:
+            self.redundancy = redundancy_for(cluster, scope, self.instance, options.better)
 
 
 def choose_single(search: Search, nodes: Sequence[Node]) -> Solution:
@@ -260,15 +230,14 @@ def place_all(
     for instance, count, name in placements:
         try:
             if name is None:
-                group, solution, lines = place_in_best_group(
-                    cluster, instance, count, options, allowed, exclusive
-                )
+                placing = Placing(cluster, instance, count, options, exclusive)
+                group, solution, lines = placing.in_best_group(allowed)
                 allowed = [group.index] if as_htools else None
                 lines = [f"Selected group: {group.name}", *lines]
             else:
                 group = cluster.groups[find_group(cluster, name)]
                 seen = start if as_htools else cluster
-                solution = place_in_group(seen, group, instance, count, options, exclusive)
+                solution = Placing(seen, instance, count, options, exclusive).in_group(group)
                 # htools leaves out the group where *several* are to go to a named one.
                 brief = exclusive and several
                 lines = [solution.description() if brief else group_line(group, solution)]

@@ -10,18 +10,16 @@ the better ones of these are counted: htools tries one after the other until one
 
 from __future__ import annotations
 
+from ...hints import TYPE_CHECKING, Iterator, Mapping, Sequence, dataclass
 from ..model.admission import with_primary, with_secondary
+from ..model.cluster import Instance, Node
 from ..model.moves import common_locations
 from .pair_bounds import PairBounds
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from ..model.cluster import Instance, Node
     from .allocate import Search
 
-    Place = tuple[float, int, int]
+Place = tuple[float, int, int]
 
 FIRST = (float("inf"), 0, 0)
 """Worse than any place: its score, and the numbers of its nodes negated.
@@ -185,15 +183,13 @@ class BestPair:
         return best
 
 
+@dataclass
 class Kind:
     """Nodes that are equally good in a role, the last one first, and their bound."""
 
-    __slots__ = ("bound", "location", "members")
-
-    def __init__(self, bound: float, location: frozenset[str], members: list[Node]) -> None:
-        self.bound = bound
-        self.location = location
-        self.members = members
+    bound: float
+    location: frozenset[str]
+    members: list[Node]
 
 
 def _kinds(

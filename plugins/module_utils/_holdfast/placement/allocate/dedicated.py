@@ -9,6 +9,7 @@ equals the one that leaves less disk (htools, Dedicated, version 3.0.2).  There 
 
 from __future__ import annotations
 
+from ...hints import Sequence
 from ..model.admission import (
     divide,
     new_primary_failure,
@@ -16,14 +17,8 @@ from ..model.admission import (
     with_primary,
     with_secondary,
 )
-from ..model.cluster import NO_NODE, UNALLOCABLE
+from ..model.cluster import NO_NODE, UNALLOCABLE, Cluster, Instance, Node, Spec
 from .solution import Solution
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..model.cluster import Cluster, Instance, Node, Spec
 
 WITHOUT_END = 1 << 60
 """How many of an instance fit that takes nothing."""

@@ -9,19 +9,13 @@ places the last wins.
 
 from __future__ import annotations
 
-from ..model.cluster import EXTERNAL_TEMPLATES
+from ...hints import Any, Callable, Sequence
+from ..model.cluster import EXTERNAL_TEMPLATES, Cluster, Instance
 from ..model.moves import Found, failover
 from .solution import Options, Unplaceable, migrate
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from ..model.cluster import Cluster, Instance
-
-    Opcode = dict[str, Any]
-    Watch = Callable[[Cluster, Instance, str, Sequence[int]], None]
+Opcode = dict[str, Any]
+Watch = Callable[[Cluster, Instance, str, Sequence[int]], None]
 
 PRIMARY, SECONDARY, ALL = "primary-only", "secondary-only", "all"
 LEAST_TARGETS = {PRIMARY: 0, SECONDARY: 1, ALL: 2}
@@ -124,21 +118,23 @@ def change_group(
     *watch* is called as in `evacuate`, with the targets in the chosen group; with none if there
     is no such group.
     """
-    from .allocate import place_in_best_group
+    from .allocate import Placing
 
     start = [cluster.instance(index) for index in instances]
     own = {cluster.nodes[instance.primary].group for instance in start}
-    wanted = groups or [group.index for group in cluster.groups]
-    targets = _without_first(list(wanted), own)
+    targets = list(groups or [group.index for group in cluster.groups])
+    for group_index in own:
+        if group_index in targets:
+            # Of a group that is named twice only the first is left out.
+            targets.remove(group_index)
     result = Evacuation(cluster)
     for instance in start:
         count = 2 if instance.template == "drbd" else 1
         # What its old nodes have in common does not count for the new ones.
         new = instance.at(instance.primary, instance.secondary, 0)
         try:
-            group, _solution, _lines = place_in_best_group(
-                result.cluster, new, count, options, targets
-            )
+            placing = Placing(result.cluster, new, count, options)
+            group, _solution, _lines = placing.in_best_group(targets)
             nodes = [n.index for n in cluster.nodes if n.group == group.index and not n.offline]
         except Unplaceable as error:
             if watch is not None:
@@ -152,14 +148,6 @@ def change_group(
         except Unplaceable as error:
             result.failed.append((instance.index, str(error)))
     return result
-
-
-def _without_first(groups: list[int], unwanted: set[int]) -> list[int]:
-    """Return *groups* without the first of each of *unwanted*."""
-    for group in unwanted:
-        if group in groups:
-            groups.remove(group)
-    return groups
 
 
 def relocate(

@@ -15,7 +15,9 @@ from __future__ import annotations
 
 from math import sqrt
 
+from ...hints import Sequence
 from ..model.admission import with_primary, with_secondary
+from ..model.cluster import Instance, Node
 from ..model.score import (
     AT_BOTH,
     CPU_LOAD,
@@ -28,19 +30,13 @@ from ..model.score import (
     VCPUS_FORTH,
     WEIGHT,
     WEIGHTS,
+    Score,
     excess,
     spread_values,
     summed_values,
 )
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..model.cluster import Instance, Node
-    from ..model.score import Score
-
-    Row = tuple[float, ...]
+Row = tuple[float, ...]
 
 AT_PRIMARY = (
     FREE_MEMORY,

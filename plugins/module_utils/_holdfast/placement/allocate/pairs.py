@@ -12,6 +12,7 @@ hold: sizes of zero or below, forthcoming instances, instances that the N+1 chec
 
 from __future__ import annotations
 
+from ...hints import TYPE_CHECKING, Sequence
 from ..model.admission import (
     MEMORY,
     N1,
@@ -23,16 +24,12 @@ from ..model.admission import (
     secondary_failure_anyhow,
     secondary_forthcoming_failure,
 )
-from .best_pair import FIRST, BestPair, after_placing, pairs_of, scored
+from ..model.cluster import Instance, Node
+from .best_pair import FIRST, BestPair, Place, after_placing, pairs_of, scored
 from .solution import Solution
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..model.cluster import Instance, Node
     from .allocate import Search
-    from .best_pair import Place
 
 
 def choose_pair(search: Search, primaries: Sequence[Node], secondaries: Sequence[Node]) -> Solution:

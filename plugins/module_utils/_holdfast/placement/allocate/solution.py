@@ -4,18 +4,12 @@
 
 from __future__ import annotations
 
+from ...hints import Any, Union, dataclass
 from ..model.admission import FAILURES
-from ..model.cluster import UNALLOCABLE
+from ..model.cluster import UNALLOCABLE, Cluster, Group, Instance, Node
 from ..model.show import fixed
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Union
-
-    from ..model.cluster import Cluster, Group, Instance, Node
-
-    Metric = Union[float, tuple[list[int], int]]
-    from typing import Any
+Metric = Union[float, tuple[list[int], int]]
 
 
 SAME = 1e-7
@@ -150,22 +144,14 @@ def migrate(instance: Instance, node: str | None) -> dict[str, Any]:
     }
 
 
+@dataclass
 class Options:
     """htools' options of the same names; with ``better`` htools' errors are not repeated."""
 
-    __slots__ = ("better", "capacity_checks", "ignore_soft_errors", "restrict")
-
-    def __init__(
-        self,
-        ignore_soft_errors: bool = False,
-        capacity_checks: bool = True,
-        restrict: list[str] | None = None,
-        better: bool = False,
-    ) -> None:
-        self.ignore_soft_errors = ignore_soft_errors
-        self.capacity_checks = capacity_checks
-        self.restrict = restrict
-        self.better = better
+    ignore_soft_errors: bool = False
+    capacity_checks: bool = True
+    restrict: list[str] | None = None
+    better: bool = False
 
     def restricted(self, names: list[str] | None) -> Options:
         """Return the options with *names* as the only nodes, unless others are given."""

@@ -15,20 +15,15 @@ from __future__ import annotations
 
 from math import inf, isnan, sqrt
 
+from ...hints import Sequence, dataclass
 from ..model.admission import secondary_failure, without_primary, without_secondary
-from ..model.cluster import NO_NODE
+from ..model.cluster import NO_NODE, Cluster, Instance, Node
 from ..model.moves import Found, Moved, failover, failover_to, replace_secondary
 from ..model.score import AT_BOTH, RESERVED, WEIGHT, WEIGHTS, Score
 from .allocate import Search
 from .best_pair import FIRST, BestPair, scored
 from .pairs import as_secondary, short_way
 from .solution import SAME, Options, Unplaceable, migrate, replace_disks
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..model.cluster import Cluster, Instance, Node
 
 AT_SECONDARY = sorted((*AT_BOTH, RESERVED))
 """The deviations that a secondary changes."""
@@ -42,53 +37,94 @@ def move_to_best(
     With *force* soft limits do not count.  Raises `Unplaceable`, with what each node
     refuses, if there is none.
     """
-    nodes = cluster.nodes
-    score = Score([node for node in nodes if node.group == group])
-    mirrored = instance.template == "drbd"
-    likely = _promising(score, nodes, instance, group, targets, force) if mirrored else targets
-    found, failures = _score_all(score, nodes, instance, group, likely, force)
+    search = _OneNode(cluster.nodes, instance, group, force)
+    likely = search.promising(targets) if search.mirrored else targets
+    found, failures = search.score_all(likely)
     if not found and likely is not targets:
-        found, failures = _score_all(score, nodes, instance, group, targets, force)
+        found, failures = search.score_all(targets)
     if not found:
         raise Unplaceable("Can't find any good node: " + "".join(failures))
-    _value, target, moved = _best(nodes, group, found)
+    _value, target, moved = search.best(found)
     after = cluster.with_nodes(moved.nodes, moved.instance)
-    name = nodes[target].name
-    opcode = replace_disks(instance, name) if mirrored else migrate(instance, name)
+    name = cluster.nodes[target].name
+    opcode = replace_disks(instance, name) if search.mirrored else migrate(instance, name)
     return Found(after, moved.instance, [opcode])
 
 
-def _promising(
-    score: Score,
-    nodes: Sequence[Node],
-    instance: Instance,
-    group: int,
-    targets: list[int],
-    force: bool,
-) -> list[int]:
-    """Return those of *targets* that may be the best new secondary."""
-    primary, leaving = nodes[instance.primary], nodes[instance.secondary]
-    if instance.forthcoming or primary.location or primary.group != group:
-        return targets
-    total = score.value()
-    if total - total != 0:
-        # Not a number, so there is nothing to estimate.
-        return targets
-    force = force or leaving.offline
-    left = score.moved(leaving, without_secondary(leaving, instance), group)
-    estimates: list[tuple[float, int]] = []
-    for target in targets:
-        node = nodes[target]
-        if node.exclusive or node.total_memory <= 0 or node.high_spindles <= 0:
+@dataclass
+class _OneNode:
+    """The search for one new node of *instance*, among nodes of *group*."""
+
+    nodes: Sequence[Node]
+    instance: Instance
+    group: int
+    force: bool
+
+    def __post_init__(self) -> None:
+        self.mirrored = self.instance.template == "drbd"
+        self._score = Score([node for node in self.nodes if node.group == self.group])
+
+    def promising(self, targets: list[int]) -> list[int]:
+        """Return those of *targets* that may be the best new secondary."""
+        nodes, instance = self.nodes, self.instance
+        primary, leaving = nodes[instance.primary], nodes[instance.secondary]
+        if instance.forthcoming or primary.location or primary.group != self.group:
             return targets
-        if secondary_failure(node, instance, instance.primary, force) is None:
-            estimates.append((_estimate(left, node, instance), target))
-    if not estimates:
-        return targets
-    best = min(estimates)[0]
-    # More than rounding, which a root magnifies where a deviation is nearly zero.
-    limit = best + 1e-5 * max(1.0, abs(best))
-    return [target for value, target in estimates if not value > limit]
+        total = self._score.value()
+        if total - total != 0:
+            # Not a number, so there is nothing to estimate.
+            return targets
+        force = self.force or leaving.offline
+        left = self._score.moved(leaving, without_secondary(leaving, instance), self.group)
+        estimates: list[tuple[float, int]] = []
+        for target in targets:
+            node = nodes[target]
+            if node.exclusive or node.total_memory <= 0 or node.high_spindles <= 0:
+                return targets
+            if secondary_failure(node, instance, instance.primary, force) is None:
+                estimates.append((_estimate(left, node, instance), target))
+        if not estimates:
+            return targets
+        best = min(estimates)[0]
+        # More than rounding, which a root magnifies where a deviation is nearly zero.
+        limit = best + 1e-5 * max(1.0, abs(best))
+        return [target for value, target in estimates if not value > limit]
+
+    def score_all(self, targets: list[int]) -> tuple[list[tuple[float, int, Moved]], list[str]]:
+        """Return the score of each of *targets* that is possible, and why others are not."""
+        nodes, group = self.nodes, self.group
+        change = replace_secondary if self.mirrored else failover_to
+        found: list[tuple[float, int, Moved]] = []
+        failures = []
+        # NaN stays NaN: no move repairs the node that causes it.
+        base = self._score.value()
+        for target in targets:
+            moved = change(nodes, self.instance, target, self.force)
+            if isinstance(moved, str):
+                failures.append(f" Node {nodes[target].name} failed: {moved};")
+                continue
+            inside = [(nodes[i], node) for i, node in moved.nodes.items() if node.group == group]
+            value = base if isnan(base) else self._score.value_with(inside)
+            found.append((value, target, moved))
+        return found, failures
+
+    def best(self, found: list[tuple[float, int, Moved]]) -> tuple[float, int, Moved]:
+        """Return the best place; of places within rounding the first by htools' full sums."""
+        best = found[0]
+        for place in found[1:]:
+            if not best[0] < place[0]:
+                best = place
+        limit = best[0] + SAME * max(1.0, abs(best[0]))
+        equal = [place for place in found if place[0] <= limit]
+        if not 1 < len(equal) <= 16:
+            return best
+        chosen = None
+        for _value, target, moved in equal:
+            after = moved.applied_to(self.nodes)
+            value = Score([node for node in after if node.group == self.group]).value()
+            if chosen is None or not chosen[0] < value:
+                chosen = (value, target, moved)
+        return chosen or best
 
 
 def _estimate(score: Score, node: Node, instance: Instance) -> float:
@@ -118,56 +154,6 @@ def _estimate(score: Score, node: Node, instance: Instance) -> float:
         held = len(node.primaries) + len(node.secondaries)
         value += (held + 1 if node.unallocated <= reserved else 0) - (held if node.short else 0)
     return value
-
-
-def _score_all(
-    score: Score,
-    nodes: Sequence[Node],
-    instance: Instance,
-    group: int,
-    targets: list[int],
-    force: bool,
-) -> tuple[list[tuple[float, int, Moved]], list[str]]:
-    """Return the score of each of *targets* that is possible, and why others are not."""
-    change = replace_secondary if instance.template == "drbd" else failover_to
-    found: list[tuple[float, int, Moved]] = []
-    failures = []
-    # NaN stays NaN: no move repairs the node that causes it.
-    base = score.value()
-    for target in targets:
-        moved = change(nodes, instance, target, force)
-        if isinstance(moved, str):
-            failures.append(f" Node {nodes[target].name} failed: {moved};")
-        else:
-            value = base if isnan(base) else score.value_with(_inside(nodes, moved, group))
-            found.append((value, target, moved))
-    return found, failures
-
-
-def _best(
-    nodes: Sequence[Node], group: int, found: list[tuple[float, int, Moved]]
-) -> tuple[float, int, Moved]:
-    """Return the best place; of places within rounding the first by htools' full sums."""
-    best = found[0]
-    for place in found[1:]:
-        if not best[0] < place[0]:
-            best = place
-    limit = best[0] + SAME * max(1.0, abs(best[0]))
-    equal = [place for place in found if place[0] <= limit]
-    if not 1 < len(equal) <= 16:
-        return best
-    chosen = None
-    for _value, target, moved in equal:
-        members = [moved.nodes.get(node.index, node) for node in nodes if node.group == group]
-        value = Score(members).value()
-        if chosen is None or not chosen[0] < value:
-            chosen = (value, target, moved)
-    return chosen or best
-
-
-def _inside(nodes: Sequence[Node], moved: Moved, group: int) -> list[tuple[Node, Node]]:
-    """Return each node of *group* that *moved* changes, before and after."""
-    return [(nodes[index], node) for index, node in moved.nodes.items() if node.group == group]
 
 
 def move_to_best_pair(

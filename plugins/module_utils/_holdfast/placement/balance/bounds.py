@@ -14,20 +14,13 @@ from __future__ import annotations
 from math import inf
 from operator import add, mul
 
-from ..model.score import CPU_LOAD, DISK_LOAD, MEMORY_LOAD, NET_LOAD, WEIGHT
+from ...hints import Iterable, Sequence
+from ..model.cluster import Instance, Node
+from ..model.score import CPU_LOAD, DISK_LOAD, MEMORY_LOAD, NET_LOAD, WEIGHT, Score
 from .chords import LOADS, LoadGaps
-from .estimate import ROLES, kept_without
-from .state import ANYWHERE, FAILOVER, FAILOVER_REPLACE, PRIMARY, SECONDARY, TAKE_OVER
+from .estimate import ROLES, Measures, kept_without
+from .state import ANYWHERE, FAILOVER, FAILOVER_REPLACE, PRIMARY, SECONDARY, TAKE_OVER, State
 from .tables import Tables
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from ..model.cluster import Instance, Node
-    from ..model.score import Score
-    from .estimate import Measures
-    from .state import State
 
 ON_PRIMARY = (TAKE_OVER, PRIMARY, ANYWHERE)
 """The kinds of move whose target becomes the primary; of the others it is the secondary."""

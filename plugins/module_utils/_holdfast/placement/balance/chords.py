@@ -10,14 +10,11 @@ from __future__ import annotations
 
 from math import sqrt
 
-from ..model.score import AT_BOTH, CPU_LOAD, DISK_LOAD, MEMORY_LOAD, NET_LOAD, RESERVED
+from ...hints import TYPE_CHECKING, Sequence
+from ..model.cluster import Instance
+from ..model.score import AT_BOTH, CPU_LOAD, DISK_LOAD, MEMORY_LOAD, NET_LOAD, RESERVED, Score
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..model.cluster import Instance
-    from ..model.score import Score
     from .estimate import Measures, Sizes
 
 LOADS = (CPU_LOAD, MEMORY_LOAD, NET_LOAD)
@@ -117,7 +114,11 @@ class Chords:
         found = []
         for levels in self._levels.of_kind:
             if levels not in known:
-                known[levels] = _summed([gaps[n] for gaps, n in zip(of_levels, levels)])
+                gaps = [each[n] for each, n in zip(of_levels, levels)]
+                disks = sum([gaps[each] for each in (*AT_BOTH, RESERVED) if each != DISK_LOAD])
+                loads = sum([gaps[each] for each in LOADS])
+                rest = sum(gaps) - disks - loads - gaps[DISK_LOAD]
+                known[levels] = (disks, rest, gaps[DISK_LOAD], loads)
             found.append(known[levels])
         return found
 
@@ -154,13 +155,6 @@ class Chords:
 def _ends(score: Score) -> list[tuple[float, float]]:
     """Return the least and the greatest value of each deviation."""
     return [(min(column), max(column)) for column in zip(*score.rows.values())]
-
-
-def _summed(gaps: Sequence[float]) -> tuple[float, float, float, float]:
-    """Return the sums of *gaps*, by the deviations that a move of a secondary changes."""
-    disks = sum([gaps[place] for place in (*AT_BOTH, RESERVED) if place != DISK_LOAD])
-    loads = sum([gaps[place] for place in LOADS])
-    return disks, sum(gaps) - disks - loads - gaps[DISK_LOAD], gaps[DISK_LOAD], loads
 
 
 class LoadGaps:

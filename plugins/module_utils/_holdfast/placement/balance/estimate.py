@@ -10,17 +10,12 @@ from __future__ import annotations
 
 from math import sqrt
 
-from ..model.score import AT_BOTH, RESERVED, WEIGHT, WEIGHTS
+from ...hints import Iterable, Mapping, Sequence
+from ..model.cluster import Instance, Node
+from ..model.score import AT_BOTH, RESERVED, WEIGHT, WEIGHTS, Score
 from .state import ANYWHERE, FAILOVER, FAILOVER_REPLACE, PRIMARY, SECONDARY, TAKE_OVER
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from ..model.cluster import Instance, Node
-    from ..model.score import Score
-
-    Sizes = tuple[float, ...]
+Sizes = tuple[float, ...]
 
 OLD_PRIMARY, OLD_SECONDARY, TARGET = range(3)
 ROLES: dict[int, tuple[tuple[int, int, int], ...]] = {

@@ -12,16 +12,13 @@ from __future__ import annotations
 
 from math import inf
 
+from ...hints import TYPE_CHECKING, Sequence
 from ..model.admission import policy_failure
-from ..model.cluster import RESTARTED_TEMPLATES
+from ..model.cluster import RESTARTED_TEMPLATES, Instance, Node
+from ..model.moves import Moved
 from ..model.redundancy import can_evacuate
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..model.cluster import Instance, Node
-    from ..model.moves import Moved
     from .state import State
 
 

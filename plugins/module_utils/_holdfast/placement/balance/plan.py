@@ -18,19 +18,11 @@ hbal takes the move with the best score, whatever it copies.  Here:
 
 from __future__ import annotations
 
-from .planner import Planner, merged
-from .search import movable
-from .state import Made, Plan, Worth
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..model.cluster import Cluster
-    from .planner import Watch
-    from .search import PlanLimits
-    from .state import MoveLimits
-
+from ...hints import Callable
+from ..model.cluster import Cluster
+from .planner import Planner, Watch, merged
+from .search import PlanLimits, movable
+from .state import Made, MoveLimits, Plan, Worth
 
 PRICES = (0.0, 0.125, 0.5)
 """The price of copying the usual disk that is tried, with 1 for the move itself."""

@@ -6,12 +6,17 @@ from __future__ import annotations
 
 from math import inf
 
+from ...hints import Callable, Sequence
+from ..model.cluster import Cluster, Instance
+from ..model.moves import Moved
 from .guard import Guard
-from .search import LEAST_GAIN, Search, first_best
+from .search import LEAST_GAIN, PlanLimits, Search, first_best
 from .state import (
     ANYWHERE,
     FAILOVER,
+    Choice,
     Made,
+    MoveLimits,
     Plan,
     State,
     Worth,
@@ -22,16 +27,7 @@ from .state import (
     target_of,
 )
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ..model.cluster import Cluster, Instance
-    from ..model.moves import Moved
-    from .search import PlanLimits
-    from .state import Choice, MoveLimits
-
-    Watch = Callable[[int, float], None]
+Watch = Callable[[int, float], None]
 
 PAIRS = 24
 """How many moves that lose a little are tried as the first of two."""
@@ -168,7 +164,7 @@ class Planner:
         """
         moved = {made.before.index: made.before for made in reversed(self._made)}
         indexes = sorted(moved, key=lambda index: -moved[index].disk)
-        self._search.set_price(REFILL_PRICE)
+        self._search.gib_price = REFILL_PRICE
         unchecked: list[Moved] = []
         for number, index in enumerate(indexes[:count], 1):
             undo = self._traded(index, moved[index], most)

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from math import isfinite
 
+from ...hints import Any, Callable, Sequence
 from ..model.admission import MIGRATION, N1, without_secondary
-from ..model.cluster import NO_NODE, RUNNING_STATES
+from ..model.cluster import NO_NODE, RUNNING_STATES, Cluster, Instance
 from ..model.limits import primary_limits, secondary_limits
+from ..model.moves import Moved
 from ..model.show import fixed, table
 from .guard import Guard
 from .search import Search, movable
@@ -19,21 +21,14 @@ from .state import (
     PRIMARY,
     SECONDARY,
     TAKE_OVER,
+    Made,
+    MoveLimits,
+    Plan,
     copied,
     move,
 )
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from ..model.cluster import Cluster, Instance
-    from ..model.moves import Moved
-    from .state import Made, MoveLimits, Plan
-
-    Data = dict[str, Any]
-    from collections.abc import Sequence
+Data = dict[str, Any]
 
 
 COLUMNS = "F Name Pri_node Sec_node Auto_bal vcpu mem dsk lCpu lMem lDsk lNet"

@@ -17,35 +17,27 @@ from __future__ import annotations
 
 from math import inf, isfinite
 
+from ...hints import Callable, Iterable, Iterator, Sequence, dataclass
+from ..model.cluster import Cluster
+from ..model.moves import Moved
 from ..model.score import Score
 from .bounds import Bounds
 from .estimate import Estimate, Measures
 from .state import FAILOVER, MOVED_TEMPLATES, Choice, Made, MoveLimits, Plan, State, copied, made_of
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from ..model.cluster import Cluster
-    from ..model.moves import Moved
-    from .state import MoveLimits
-
-    Refuse = Callable[[int, Moved], bool]
-    from collections.abc import Callable, Iterable
+Refuse = Callable[[int, Moved], bool]
 
 
 RECENT = 8
 """How many good moves of a search are looked at first in the next, so that it prunes early."""
 
 
+@dataclass
 class _Within:
     """Upper limits of a search: the change of the score for its price, and the change itself."""
 
-    __slots__ = ("change", "rank")
-
-    def __init__(self, rank: float, change: float) -> None:
-        self.rank = rank
-        self.change = change
+    rank: float
+    change: float
 
 
 class Search(State):
@@ -68,7 +60,7 @@ class Search(State):
     ) -> None:
         super().__init__(cluster, scope, chosen, limits)
         self._targets = [i for i in scope if not cluster.nodes[i].offline]
-        self._price, self._fixed_price = price, fixed_price
+        self.gib_price, self._fixed_price = price, fixed_price
         self._every = every
         self._work = self._fresh_work = self._excess = 0
         self._measures = Measures(self.nodes, self._targets, self.instances, self.score)
@@ -172,15 +164,11 @@ class Search(State):
                 limit.change = best[-1][0]
         return sorted(found.values())[:count]
 
-    def set_price(self, price: float) -> None:
-        """Weigh gains with *price* for each GiB from now on."""
-        self._price = price
-
     def price(self, index: int, kind: int) -> float:
         """Return the price of a move of *kind* of the instance *index*."""
-        if not self._price:
+        if not self.gib_price:
             return 1.0
-        return self._fixed_price + self._price * copied(self.instances[index], kind) / 1024
+        return self._fixed_price + self.gib_price * copied(self.instances[index], kind) / 1024
 
     def _quick(self, index: int, kind: int, target: int) -> float | None:
         if self._bounds is None:
@@ -202,7 +190,7 @@ class Search(State):
             if self._has(index, kind, target):
                 seen.add((index, kind, target))
                 yield index, kind, target
-        bounds, cheapest = self._bounds, self._least_price()
+        bounds, cheapest = self._bounds, self._fixed_price if self.gib_price else 1.0
 
         def most(price: float) -> float:
             return min(within.rank * price, within.change) + self.slack * price
@@ -228,43 +216,29 @@ class Search(State):
             and kind in self.limits.kinds(instance, self.nodes)
         )
 
-    def _least_price(self) -> float:
-        return self._fixed_price if self._price else 1.0
-
 
 LEAST_GAIN = 1e-9
 """What the score has to fall by for a move to be worth making: more than rounding."""
 
 
+@dataclass
 class PlanLimits:
     """The limits of a plan, and the least gain of a move.
 
-    ``most_copied`` is in MiB; below 0 there is no limit.  ``least_gain`` is for any move,
+    ``most_copied`` is in MiB; below 0 there is no limit.  To the least gain of any move
     ``gain_per_gib`` is added for each GiB that it copies.  With a score of ``fair_score`` or
     less each move has to gain ``fair_gain`` (hbal's ``--min-gain-limit`` and ``-g``), and below
     ``good_score`` nothing is moved (``-e``).  With ``swaps`` two moves that gain only together
     are made even if that takes more moves than hbal would make.
     """
 
-    def __init__(
-        self,
-        most_moves: int = -1,
-        most_copied: int = -1,
-        least_gain: float = LEAST_GAIN,
-        gain_per_gib: float = 0.0,
-        fair_score: float = 0.1,
-        fair_gain: float = 0.01,
-        good_score: float = 0.0,
-        swaps: bool = False,
-    ) -> None:
-        self.most_moves = most_moves
-        self.most_copied = most_copied
-        self.least_gain = max(least_gain, LEAST_GAIN)
-        self.gain_per_gib = gain_per_gib
-        self.fair_score = fair_score
-        self.fair_gain = fair_gain
-        self.good_score = good_score
-        self.swaps = swaps
+    most_moves: int = -1
+    most_copied: int = -1
+    gain_per_gib: float = 0.0
+    fair_score: float = 0.1
+    fair_gain: float = 0.01
+    good_score: float = 0.0
+    swaps: bool = False
 
     @property
     def limited(self) -> bool:
@@ -273,9 +247,7 @@ class PlanLimits:
 
     def wanted(self, score: float, mebibytes: int) -> float:
         """Return the least gain of a move that copies *mebibytes*, from the score *score*."""
-        least = self.least_gain
-        if score <= self.fair_score:
-            least = max(least, self.fair_gain)
+        least = max(LEAST_GAIN, self.fair_gain if score <= self.fair_score else 0.0)
         return least + self.gain_per_gib * mebibytes / 1024
 
 

@@ -9,15 +9,10 @@ place.
 from __future__ import annotations
 
 from ...errors import ClusterDataError
+from ...hints import Callable, Sequence
 from ..iallocator.numerals import read_decimal
-from ..model.cluster import Policy
+from ..model.cluster import Cluster, Policy
 from ..model.show import quoted_list
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ..model.cluster import Cluster
 
 
 def take_offline(cluster: Cluster, names: Sequence[str]) -> None:

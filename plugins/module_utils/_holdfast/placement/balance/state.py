@@ -9,6 +9,7 @@ one job: its steps are carried out together.
 
 from __future__ import annotations
 
+from ...hints import Callable, Sequence, dataclass
 from ..model.admission import (
     migration_failure,
     primary_failure,
@@ -18,16 +19,9 @@ from ..model.admission import (
     without_primary,
     without_secondary,
 )
-from ..model.cluster import EXTERNAL_TEMPLATES
+from ..model.cluster import EXTERNAL_TEMPLATES, Cluster, Instance, Node
 from ..model.moves import Moved, common_locations, failover, failover_to, replace_secondary
 from ..model.score import Score
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ..model.cluster import Cluster, Instance, Node
-
 
 FAILOVER, SECONDARY, TAKE_OVER, PRIMARY, FAILOVER_REPLACE, ANYWHERE = range(6)
 """Swap roles; new secondary; new primary with the old one as secondary; new primary; swap roles
@@ -50,35 +44,26 @@ STEPS = {
 """The steps of each move as hbal prints them, with the target's name."""
 
 
+@dataclass
 class Choice:
     """A possible move: instance, kind and target by number, its result and the score after it."""
 
-    __slots__ = ("instance", "kind", "moved", "score", "target")
-
-    def __init__(self, instance: int, kind: int, target: int, moved: Moved, score: float) -> None:
-        self.instance = instance
-        self.kind = kind
-        self.target = target
-        self.moved = moved
-        self.score = score
+    instance: int
+    kind: int
+    target: int
+    moved: Moved
+    score: float
 
 
+@dataclass
 class MoveLimits:
     """Which instances may move and how, by hbal's options of the same names."""
 
-    def __init__(
-        self,
-        evacuate: bool = False,
-        disk_moves: bool = True,
-        instance_moves: bool = True,
-        restricted: bool = False,
-        force: bool = False,
-    ) -> None:
-        self.evacuate = evacuate
-        self.disk_moves = disk_moves
-        self.instance_moves = instance_moves
-        self.restricted = restricted
-        self.force = force
+    evacuate: bool = False
+    disk_moves: bool = True
+    instance_moves: bool = True
+    restricted: bool = False
+    force: bool = False
 
     def kinds(self, instance: Instance, nodes: Sequence[Node]) -> tuple[int, ...]:
         """Return the kinds of move that *instance* may make, in the order of htools."""
@@ -262,36 +247,31 @@ class State:
         return Moved(before, self.instances[moved.instance.index])
 
 
+@dataclass
 class Made:
     """A move that was made: the instance before and after it, and the score after it."""
 
-    __slots__ = ("after", "before", "kind", "score", "target")
-
-    def __init__(
-        self, before: Instance, after: Instance, kind: int, target: int, score: float
-    ) -> None:
-        self.before = before
-        self.after = after
-        self.kind = kind
-        self.target = target
-        self.score = score
+    before: Instance
+    after: Instance
+    kind: int
+    target: int
+    score: float
 
     def steps(self, names: Callable[[int], str]) -> str:
         """Return the steps as hbal prints them; *names* returns the name of a node."""
         return STEPS[self.kind].format(names(self.target) if self.target >= 0 else "")
 
 
+@dataclass
 class Worth:
     """The result of a plan: its score, how many moves it has, and the MiB that it copies."""
 
-    __slots__ = ("copied", "moves", "score")
-
-    def __init__(self, score: float, moves: int, mebibytes: int) -> None:
-        self.score = score
-        self.moves = moves
-        self.copied = mebibytes
+    score: float
+    moves: int
+    copied: int
 
 
+@dataclass
 class Plan:
     """Moves in order; the scores before and after; the cluster after.
 
@@ -300,14 +280,13 @@ class Plan:
     hbal's rule, if the plan is worse for that reason.
     """
 
-    def __init__(self, steps: list[Made], before: float, after: float, cluster: Cluster) -> None:
-        self.steps = steps
-        self.pairs: frozenset[int] = frozenset()
-        self.loses_node = False
-        self.given_up: Worth | None = None
-        self.score_before = before
-        self.score_after = after
-        self.cluster = cluster
+    steps: list[Made]
+    score_before: float
+    score_after: float
+    cluster: Cluster
+    pairs: frozenset[int] = frozenset()
+    loses_node: bool = False
+    given_up: Worth | None = None
 
     @property
     def copied(self) -> int:

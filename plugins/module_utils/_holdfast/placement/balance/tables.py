@@ -11,16 +11,13 @@ from __future__ import annotations
 from math import inf
 from operator import mul
 
-from ..model.score import RESERVED, WEIGHT
+from ...hints import TYPE_CHECKING, Sequence
+from ..model.cluster import Instance, Node
+from ..model.score import RESERVED, WEIGHT, Score
 from .chords import Chords, Levels
 from .guard import FreeSpace
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..model.cluster import Instance, Node
-    from ..model.score import Score
     from .estimate import Measures, Sizes
     from .state import State
 
@@ -51,7 +48,13 @@ class Tables:
             if place >= 0
         )
         self._forced = forced
-        levels = Levels([_reach(p, q, i) for p, q, i in self._classes])
+        # The most that one of a kind can change of each deviation's sizes on one node.
+        reaches: list[Sizes] = []
+        for first, second, kind in self._classes:
+            reach = [max(abs(p), abs(q)) for p, q in zip(first, second)]
+            reach[RESERVED] = float(kind.reserved_memory)
+            reaches.append(tuple(reach))
+        levels = Levels(reaches)
         self._chords = Chords(score, levels, measures, forced)
         self._rates = [self._chords.slopes_of(number) for number in range(len(self._classes))]
         self._vectors = [
@@ -185,10 +188,3 @@ class Tables:
                     least[number] = row[column]
                 elif old[number] <= least[number]:
                     least[number] = min(row)
-
-
-def _reach(first: Sizes, second: Sizes, instance: Instance) -> Sizes:
-    """Return the most that *instance* can change of each deviation's sizes on one node."""
-    reach = [max(abs(p), abs(q)) for p, q in zip(first, second)]
-    reach[RESERVED] = float(instance.reserved_memory)
-    return tuple(reach)

@@ -22,13 +22,9 @@ from ..model.admission import (
     SPINDLES,
     new_primary_failure,
 )
-from ..model.cluster import STATE_UP, UNALLOCABLE, Cluster, Instance, Policy, Spec
+from ..model.cluster import STATE_UP, UNALLOCABLE, Cluster, Instance, Node, Policy, Spec
 from ..model.redundancy import all_redundant
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..model.cluster import Node
-    from ..model.score import Score
+from ..model.score import Score
 
 UNIT_MEMORY, UNIT_DISK = 64, 256
 """MiB by which a size is made smaller, and its least value (htools, Types)."""

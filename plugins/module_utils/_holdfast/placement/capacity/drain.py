@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...hints import Collection
 from ..allocate.solution import Unplaceable
 from ..allocate.targets import move_to_best
 from ..model.admission import primary_failure
@@ -23,12 +24,6 @@ from ..model.cluster import EXTERNAL_TEMPLATES, Cluster, Instance
 from ..model.moves import failover
 from ..model.redundancy import not_redundant
 from .capacity import new_instance, standard_size
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from ..model.cluster import Node
 
 MIGRATE, REPLACE = "migrate", "replace secondary"
 
@@ -56,16 +51,13 @@ class DrainPlan:
     cluster: Cluster
 
 
-def plan_drain(
-    cluster: Cluster, leaving: Collection[int], secondaries: bool, restrict: Collection[int] = ()
-) -> DrainPlan:
+def plan_drain(cluster: Cluster, leaving: Collection[int], secondaries: bool) -> DrainPlan:
     """Return how the nodes *leaving* are emptied of instances, with *secondaries* of mirrors too.
 
-    Only the nodes *restrict* are targets if there are any.  Large instances go first, since they
-    fit in the fewest places.
+    Large instances go first, since they fit in the fewest places.
     """
     draining = frozenset(leaving)
-    drain = _Drain(cluster, draining, frozenset(restrict))
+    drain = _Drain(cluster, draining)
     for instance in _by_memory(cluster, [i for n in draining for i in cluster.nodes[n].primaries]):
         drain.move_primary(instance, secondaries)
     if secondaries:
@@ -95,14 +87,11 @@ def _by_memory(cluster: Cluster, indexes: list[int]) -> list[Instance]:
 class _Drain:
     """The plan in the making: the cluster so far, the steps, and what is stuck."""
 
-    def __init__(
-        self, cluster: Cluster, draining: frozenset[int], restrict: frozenset[int]
-    ) -> None:
+    def __init__(self, cluster: Cluster, draining: frozenset[int]) -> None:
         self.cluster = cluster
         self.steps: list[Step] = []
         self.blocked: list[tuple[str, str]] = []
         self._draining = draining
-        self._restrict = restrict
 
     def move_primary(self, instance: Instance, secondaries: bool) -> None:
         """Let *instance* run elsewhere; with *secondaries* mirror it elsewhere as well."""
@@ -113,18 +102,14 @@ class _Drain:
         elif instance.secondary < 0:
             self._block(instance, "it has no secondary node to run on")
         elif instance.secondary in self._draining:
-            self._leave_both(instance)
+            if self.replace(instance):
+                self._fail_over(self.cluster.instance(instance.index))
         elif self._fail_over(instance) and secondaries:
             self.replace(self.cluster.instance(instance.index))
 
-    def replace(self, instance: Instance) -> None:
-        """Give *instance* another secondary."""
-        self._move(instance, REPLACE)
-
-    def _leave_both(self, instance: Instance) -> None:
-        """Mirror *instance* to a node that stays, and let it run there."""
-        if self._move(instance, REPLACE):
-            self._fail_over(self.cluster.instance(instance.index))
+    def replace(self, instance: Instance) -> bool:
+        """Give *instance* another secondary; return whether that is possible."""
+        return self._move(instance, REPLACE)
 
     def _fail_over(self, instance: Instance) -> bool:
         target = self.cluster.nodes[instance.secondary]
@@ -146,7 +131,6 @@ class _Drain:
             for node in self.cluster.nodes
             if node.group == group and not node.offline and node.index not in self._draining
             if node.index not in (instance.primary, instance.secondary)
-            if not self._restrict or node.index in self._restrict
         ]
         try:
             found = move_to_best(self.cluster, instance, group, targets, False)
@@ -177,13 +161,6 @@ class Standby:
     cluster: Cluster
 
 
-def can_stand_by(cluster: Cluster, node: Node) -> bool:
-    """Return whether *node* could be switched off at all."""
-    if node.offline or node.master or node.secondaries:
-        return False
-    return all(cluster.instance(i).template in EXTERNAL_TEMPLATES for i in node.primaries)
-
-
 def plan_standby(cluster: Cluster, room: float) -> Standby:
     """Return the nodes that can be switched off so that all others keep *room*.
 
@@ -193,7 +170,12 @@ def plan_standby(cluster: Cluster, room: float) -> Standby:
     nodes: list[str] = []
     steps: list[Step] = []
     now = cluster
-    able = [node.index for node in cluster.nodes if can_stand_by(cluster, node)]
+    able = [
+        node.index
+        for node in cluster.nodes
+        if not (node.offline or node.master or node.secondaries)
+        and all(cluster.instance(i).template in EXTERNAL_TEMPLATES for i in node.primaries)
+    ]
     for index in sorted(able, key=lambda each: (len(cluster.nodes[each].primaries), -each)):
         after = _without(now, index)
         if after is None or not _roomy(after[0], room):

@@ -12,16 +12,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...hints import Callable, Sequence
 from ..model.admission import primary_failure, with_primary, without_primary
-from ..model.cluster import NO_NODE, Cluster
+from ..model.cluster import NO_NODE, Cluster, Node
 from ..model.score import Score
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    Graph = dict[int, set[int]]
-    Cleared = tuple[list[int], tuple[tuple[str, str], ...]]
+Graph = dict[int, set[int]]
+Cleared = tuple[list[int], tuple[tuple[str, str], ...]]
 
 
 @dataclass(frozen=True)
@@ -40,11 +37,10 @@ class Rounds:
     stuck: tuple[tuple[str, str], ...]
 
 
-def reboot_rounds(cluster: Cluster, offline: bool, move: bool) -> Rounds:
+def reboot_rounds(cluster: Cluster, offline: bool) -> Rounds:
     """Return the rounds in which all nodes in service can be rebooted.
 
-    With *offline* all instances are shut down meanwhile.  Without *move* instances that
-    have no mirror are left out of account: they go down with their node.
+    With *offline* all instances are shut down meanwhile.
     """
     online = [node.index for node in cluster.nodes if not node.offline]
     graph = conflicts(cluster, online, offline)
@@ -55,15 +51,14 @@ def reboot_rounds(cluster: Cluster, offline: bool, move: bool) -> Rounds:
             colours.setdefault(colouring[index], []).append(index)
         for spare in (True, False):
             for even in (True, False):
-                outcomes.append(
-                    _split(cluster, list(colours.values()), move and not offline, spare, even)
-                )
+                split = _split(cluster, list(colours.values()), not offline, spare, even)
+                outcomes.append(split)
     found, stuck = min(outcomes, key=lambda outcome: (len(outcome[1]), len(outcome[0])))
     found.sort(key=lambda each: -len(each[0]))
     found.sort(key=lambda each: any(cluster.nodes[index].master for index in each[0]))
     rounds = [
-        Round(tuple([cluster.nodes[index].name for index in _master_last(cluster, group)]), moves)
-        for group, moves in found
+        Round(tuple([node.name for node in sorted(nodes, key=_master_last)]), moves)
+        for nodes, moves in (([cluster.nodes[i] for i in group], moves) for group, moves in found)
     ]
     return Rounds(tuple(rounds), tuple(stuck))
 
@@ -89,8 +84,8 @@ def _split(
     return found, stuck
 
 
-def _master_last(cluster: Cluster, members: Sequence[int]) -> list[int]:
-    return sorted(members, key=lambda index: (cluster.nodes[index].master, index))
+def _master_last(node: Node) -> tuple[bool, int]:
+    return node.master, node.index
 
 
 def conflicts(cluster: Cluster, nodes: Sequence[int], offline: bool) -> Graph:

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
@@ -30,61 +31,44 @@ FIT, REDUNDANCY, REBOOT, STANDBY = "fit", "redundancy", "reboot", "standby"
 PARTS = (FIT, REDUNDANCY, REBOOT, STANDBY)
 
 
-@dataclass(frozen=True)
-class Question:
-    """A question about the capacity of a cluster.
+def describe_capacity(cluster: Cluster, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what *options*, those of the module ``capacity_info``, ask of *cluster*.
 
-    *parts* are some of `PARTS`.  *size* and *template* of the instances to fit are the policy's
-    if None; *most* ends the counting.  *drain* are the names of nodes to empty, with
-    *secondaries* also of mirrors.  *room* is in standard instances: nodes that stay on keep it.
+    There is a key for each of ``parts``, which are some of `PARTS`.  Raises `InputError` for an
+    unknown node or template, `ClusterDataError` for sizes that are too large.
     """
-
-    parts: tuple[str, ...] = PARTS
-    size: Size | None = None
-    template: str | None = None
-    most: int | None = None
-    drain: tuple[str, ...] = ()
-    secondaries: bool = True
-    offline: bool = False
-    room: float = 2.0
-
-
-def describe_capacity(cluster: Cluster, asked: Question, options: Options) -> dict[str, Any]:
-    """Return what is *asked* of *cluster*, a key for each part.
-
-    Raises `InputError` for an unknown node or template, `ClusterDataError` for sizes that are
-    too large.
-    """
-    if asked.template is not None and asked.template not in DISK_TEMPLATES:
-        raise InputError("template", asked.template, f"one of {', '.join(DISK_TEMPLATES)}")
-    if not isfinite(asked.room):
-        raise InputError("room", str(asked.room), "a number of instances")
+    template, room, parts = options["template"], options["room"], options["parts"]
+    if template is not None and template not in DISK_TEMPLATES:
+        raise InputError("template", template, f"one of {', '.join(DISK_TEMPLATES)}")
+    if not isfinite(room):
+        raise InputError("room", str(room), "a number of instances")
     found: dict[str, Any] = {}
     with oddities_refused("the cluster"):
-        if FIT in asked.parts:
-            found["fit"] = _fit(cluster, asked, options)
-        if REDUNDANCY in asked.parts:
+        if FIT in parts:
+            found["fit"] = _fit(cluster, options)
+        if REDUNDANCY in parts:
             found["redundancy"] = _redundancy(cluster)
-        if REBOOT in asked.parts:
-            found["reboot"] = asdict(reboot_rounds(cluster, asked.offline, True))
-        if STANDBY in asked.parts:
-            standby = plan_standby(cluster, asked.room)
+        if REBOOT in parts:
+            found["reboot"] = asdict(reboot_rounds(cluster, options["offline"]))
+        if STANDBY in parts:
+            standby = plan_standby(cluster, room)
             steps = [asdict(step) for step in standby.steps]
             found["standby"] = {"nodes": list(standby.nodes), "steps": steps}
-        if asked.drain:
-            found["drain"] = _drain(cluster, asked)
+        if options["drain"]:
+            found["drain"] = _drain(cluster, options["drain"], options["secondaries"])
     return found
 
 
-def _fit(cluster: Cluster, asked: Question, options: Options) -> dict[str, Any]:
+def _fit(cluster: Cluster, asked: Mapping[str, Any]) -> dict[str, Any]:
     policy = cluster.policy
     if len(cluster.groups) == 1:
         policy = cluster.groups[0].policy
-    template = asked.template or (policy.templates[0] if policy.templates else "plain")
-    size = asked.size or standard_size(policy)
-    sizes = [asked.size] if asked.size else largest_sizes(policy)
-    standard = fill(cluster, size, template, options, asked.most)
-    tiered = fill_tiered(cluster, sizes, template, options, asked.most)
+    template = asked["template"] or (policy.templates[0] if policy.templates else "plain")
+    size = None if asked["size"] is None else Size(**asked["size"])
+    options = Options(capacity_checks=asked["capacity_checks"])
+    standard = fill(cluster, size or standard_size(policy), template, options, asked["most"])
+    sizes = [size] if size else largest_sizes(policy)
+    tiered = fill_tiered(cluster, sizes, template, options, asked["most"])
     return {"template": template, "standard": _filled(standard), "tiered": _filled(tiered)}
 
 
@@ -113,21 +97,16 @@ def _redundancy(cluster: Cluster) -> dict[str, Any]:
     return groups
 
 
-def _drain(cluster: Cluster, asked: Question) -> dict[str, Any]:
-    leaving = []
-    for name in asked.drain:
+def _drain(cluster: Cluster, names: Sequence[str], secondaries: bool) -> dict[str, Any]:
+    for name in names:
         if name not in cluster.numbers:
-            raise InputError("drain", name, f"the name of a node ({_some(cluster)})")
-        leaving.append(cluster.numbers[name])
-    plan = plan_drain(cluster, leaving, asked.secondaries)
+            some = [node.name for node in cluster.nodes[:5]]
+            shown = ", ".join(some) + (", and others" if len(cluster.nodes) > 5 else "")
+            raise InputError("drain", name, f"the name of a node ({shown})")
+    plan = plan_drain(cluster, [cluster.numbers[name] for name in names], secondaries)
     return {
         "possible": not plan.blocked,
         "steps": [asdict(step) for step in plan.steps],
         "blocked": [{"instance": name, "reason": reason} for name, reason in plan.blocked],
         "not_redundant": list(plan.not_redundant),
     }
-
-
-def _some(cluster: Cluster) -> str:
-    names = [node.name for node in cluster.nodes]
-    return ", ".join(names[:5]) + (", and others" if len(names) > 5 else "")

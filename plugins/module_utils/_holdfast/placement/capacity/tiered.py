@@ -12,18 +12,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...hints import Iterator, Sequence
 from ..allocate.solution import Options
 from ..model.admission import FAILURES
-from ..model.cluster import Policy, Spec
+from ..model.cluster import Cluster, Policy, Spec
 from ..model.score import Score
 from .capacity import Filled, Size, best_place, counts, fill_on, new_instance, unless_short
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ..model.cluster import Cluster
-
 
 MOST_CPUS = 1e6
 """More cores than anything has: what a ratio without end comes to."""
@@ -70,7 +64,8 @@ def _fill_smaller_and_smaller(
             tries, way = _Tries(now.cluster, template, options), []
         if not way:
             outcome = now
-        ranked = _by_frequency(now.failures)
+        # The most frequent first, of equals the last of htools.
+        ranked = sorted(FAILURES, key=lambda name: now.failures.get(name, 0))[::-1]
         tries.kept_by[wanted] = ranked
         way.append(wanted)
         # What is beyond all nodes and policies fails alike, however much it is.
@@ -96,11 +91,6 @@ def _most_anywhere(cluster: Cluster) -> Spec:
         0,
         0,
     )
-
-
-def _by_frequency(failures: dict[str, int]) -> list[str]:
-    """Return all kinds of failure, the most frequent first, of equals the last of htools."""
-    return sorted(FAILURES, key=lambda name: failures.get(name, 0))[::-1]
 
 
 class _Tries:

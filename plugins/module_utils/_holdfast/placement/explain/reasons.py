@@ -13,12 +13,15 @@ steps and loads only what it needs.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ...errors import ClusterDataError
+from ...hints import Container, Iterator, Sequence
+from ...result import Result
 from ..allocate.solution import SAME, Options
-from ..iallocator.answer import answer
+from ..iallocator.answer import Answer, answer
+from ..iallocator.query import Request
 from ..iallocator.request import read_request
 from ..model.admission import (
     N1,
@@ -28,7 +31,7 @@ from ..model.admission import (
     with_primary,
     without_primary,
 )
-from ..model.cluster import NO_NODE, PREFERRED
+from ..model.cluster import NO_NODE, PREFERRED, Cluster, Instance, Node
 from ..model.limits import policy_limits, primary_limits, secondary_limits
 from ..model.redundancy import first_stuck, redundancy_for
 from ..model.score import Score
@@ -37,20 +40,13 @@ from .reasons_of_moves import (
     rejection,
     rejections_as_secondary,
     weighed,
-    with_new,
+    with_placed,
 )
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Sequence
-
-    from ..iallocator.answer import Answer
-    from ..iallocator.query import Request
-    from ..model.cluster import Cluster, Instance, Node
-
-    Data = dict[str, Any]
+Data = dict[str, Any]
 
 NOWHERE = "there is no node"
+ROLES = ("primary", "secondary")
 
 
 def reasons(cluster: Cluster, request: Request, options: Options, result: Answer) -> Data:
@@ -85,8 +81,12 @@ def _placements(cluster: Cluster, request: Request, options: Options, result: An
         names = chosen.get(placement.instance.name, [])
         places = [cluster.numbers[name] for name in names]
         group = (options.better and placement.own_group) or placement.group
-        nodes = [node for node in cluster.nodes if group in (None, *_names(cluster, node))]
-        entry = _explain_new(cluster, nodes, placement.instance, placement.count, options, places)
+        of_node = [cluster.groups[node.group] for node in cluster.nodes]
+        nodes = [
+            node for node, its in zip(cluster.nodes, of_node) if group in (None, its.name, its.uuid)
+        ]
+        new = _New(cluster, nodes, placement.instance, placement.count, options, places)
+        entry = new.explained()
         explained.append(entry)
         if not places:
             entry["why_not"] = refused.get(placement.instance.name, result.info) or NOWHERE
@@ -96,7 +96,7 @@ def _placements(cluster: Cluster, request: Request, options: Options, result: An
 
 
 def _placed(cluster: Cluster, new: Instance, places: Sequence[int]) -> Cluster:
-    changes, instance = with_new(cluster, new, places)
+    changes, instance = with_placed(cluster, new, places)
     return cluster.with_nodes({after.index: after for _before, after in changes}, instance)
 
 
@@ -106,42 +106,124 @@ def _explain_elsewhere(
     """Return why *instance*, as if it were new, has no place in *groups*."""
     nodes = [node for node in cluster.nodes if node.group in groups]
     count = 2 if instance.template == "drbd" else 1
-    return _explain_new(cluster, nodes, instance, count, options, ())
+    return _New(cluster, nodes, instance, count, options, ()).explained()
 
 
-def _explain_new(
-    cluster: Cluster,
-    nodes: Sequence[Node],
-    instance: Instance,
-    count: int,
-    options: Options,
-    places: Sequence[int],
-) -> Data:
-    """Return why *instance* goes to *places* and to no other of *nodes*."""
-    entry: Data = {
-        "instance": instance.name,
-        "nodes": [cluster.nodes[place].name for place in places],
-        "rejected": [],
-    }
-    usable = []
-    for node in nodes:
-        why = _not_looked_at(cluster, node, instance, options)
-        if why is not None:
-            entry["rejected"].append({"node": node.name, "role": "any", "why": why})
-            continue
-        usable.append(node)
-        entry["rejected"] += _rejections(node, instance, count, options)
-    rejected = {(row["node"], row["role"]) for row in entry["rejected"]}
-    if options.capacity_checks:
-        entry["cannot_be_lost"] = _cannot_be_lost(cluster, nodes)
-        if not places and (options.better or not entry["cannot_be_lost"]):
-            able = [node for node in usable if (node.name, "primary") not in rejected]
-            entry["rejected"] += _refused_by_redundancy(
-                cluster, nodes, able, instance, count, options
-            )
-    if places:
-        entry["score"] = _decided(cluster, nodes, usable, rejected, instance, places, options)
-    return entry
+@dataclass(frozen=True)
+class _New:
+    """A new *instance* on *count* nodes; it goes to *places* and to no other of *nodes*."""
+
+    cluster: Cluster
+    nodes: Sequence[Node]
+    instance: Instance
+    count: int
+    options: Options
+    places: Sequence[int]
+
+    def explained(self) -> Data:
+        """Return why the instance goes there."""
+        entry: Data = {
+            "instance": self.instance.name,
+            "nodes": [self.cluster.nodes[place].name for place in self.places],
+            "rejected": [],
+        }
+        usable = []
+        for node in self.nodes:
+            why = self._not_looked_at(node)
+            if why is not None:
+                entry["rejected"].append({"node": node.name, "role": "any", "why": why})
+                continue
+            usable.append(node)
+            entry["rejected"] += _rejections(node, self.instance, self.count, self.options)
+        rejected = {(row["node"], row["role"]) for row in entry["rejected"]}
+        if self.options.capacity_checks:
+            entry["cannot_be_lost"] = _cannot_be_lost(self.cluster, self.nodes)
+            if not self.places and (self.options.better or not entry["cannot_be_lost"]):
+                able = [node for node in usable if (node.name, "primary") not in rejected]
+                entry["rejected"] += self._refused_by_redundancy(able)
+        if self.places:
+            entry["score"] = self._decided(usable, rejected)
+        return entry
+
+    def _not_looked_at(self, node: Node) -> str | None:
+        """Return why *node* is no candidate whatever is to be placed."""
+        group = self.cluster.groups[node.group]
+        missing = [each for each in self.instance.networks if each not in group.networks]
+        if missing:
+            return f"its group {group.name} is not connected to {', '.join(missing)}"
+        if node.offline:
+            return "it is offline or drained"
+        if self.options.restrict is not None and node.name not in self.options.restrict:
+            return "the request names other nodes"
+        return None
+
+    def _refused_by_redundancy(self, able: Sequence[Node]) -> list[Data]:
+        """Return those of the *able* primaries with which some node cannot be lost any more."""
+        cluster = self.cluster
+        scope = [node.index for node in self.nodes]
+        redundancy = redundancy_for(cluster, scope, self.instance, self.options.better)
+        found = []
+        for node in able:
+            there = self.instance.at(node.index, NO_NODE)
+            known = there if there.index < 0 else None
+            after = cluster.with_nodes({node.index: with_primary(node, there)}, known)
+            # The mirror of a new pair has no node yet, so what is on this one is left out.
+            alone = self.count == 1
+            suspects = [i for i in redundancy.suspects(node.index) if alone or i != node.index]
+            for suspect in suspects:
+                stuck = first_stuck(after, after.nodes[suspect], scope)
+                if stuck is not None:
+                    lost = {"node": cluster.nodes[suspect].name, "instance": stuck.name}
+                    entry = rejection(node, "primary", N1, [])
+                    found.append({**entry, "cannot_be_lost": [lost]})
+                    break
+        return found
+
+    def _decided(self, usable: Sequence[Node], rejected: Container[tuple[str, str]]) -> Data:
+        """Return the score's terms, and by how much each other node would have been worse.
+
+        As in the choice itself the score is of the whole cluster, or of the nodes where they
+        are those of a group that was named.
+        """
+        cluster, places = self.cluster, self.places
+        chosen = with_placed(cluster, self.instance, places)[0]
+        others = []
+        for at, role in enumerate(ROLES[: len(places)]):
+            for node in usable:
+                if node.index in places or (node.name, role) in rejected:
+                    continue
+                if len(places) > 1 and node.group != cluster.nodes[places[0]].group:
+                    continue
+                instead = [*places[:at], node.index, *places[at + 1 :]]
+                others.append((node, role, with_placed(cluster, self.instance, instead)[0]))
+        entry = weighed(Score(self.nodes), chosen, others)
+        for row in entry["others"]:
+            if row["score"] < entry["total_after"] - SAME:
+                at = ROLES.index(row["role"])
+                instead = [*places[:at], cluster.numbers[row["node"]], *places[at + 1 :]]
+                row["refused"] = self._refused_though_better(instead)
+        return entry
+
+    def _refused_though_better(self, places: Sequence[int]) -> Data:
+        """Return why *places* were not chosen, though their score would have been lower."""
+        cluster, force = self.cluster, self.options.force_secondary
+        group = cluster.groups[cluster.nodes[places[0]].group]
+        if len(places) > 1:
+            there = self.instance.at(places[0], NO_NODE)
+            secondary = cluster.nodes[places[1]]
+            failure = secondary_failure(secondary, there, places[0], force)
+            if failure is not None:
+                return {"failure": failure, "limits": secondary_limits(secondary, there, force)}
+        if self.options.capacity_checks:
+            after = _placed(cluster, self.instance, places)
+            scope = [node.index for node in self.nodes]
+            for lost in self.nodes:
+                stuck = first_stuck(after, after.nodes[lost.index], scope)
+                if stuck is not None:
+                    return {"failure": N1, "cannot_be_lost": {lost.name: stuck.name}}
+        if group.placing != PREFERRED:
+            return {"why": f"its group {group.name} is {group.placing.replace('_', ' ')}"}
+        return {"why": "on exclusive storage room for other instances counts, not the score"}
 
 
 def _cannot_be_lost(cluster: Cluster, nodes: Sequence[Node]) -> list[Data]:
@@ -153,54 +235,6 @@ def _cannot_be_lost(cluster: Cluster, nodes: Sequence[Node]) -> list[Data]:
         if stuck is not None:
             found.append({"node": node.name, "instance": stuck.name})
     return found
-
-
-def _refused_by_redundancy(
-    cluster: Cluster,
-    nodes: Sequence[Node],
-    able: Sequence[Node],
-    instance: Instance,
-    count: int,
-    options: Options,
-) -> list[Data]:
-    """Return those of the *able* primaries with which some node cannot be lost any more."""
-    scope = [node.index for node in nodes]
-    redundancy = redundancy_for(cluster, scope, instance, options.better)
-    found = []
-    for node in able:
-        there = instance.at(node.index, NO_NODE)
-        known = there if there.index < 0 else None
-        after = cluster.with_nodes({node.index: with_primary(node, there)}, known)
-        # The mirror of a new pair has no node yet, so what is on this one is left out.
-        suspects = [i for i in redundancy.suspects(node.index) if count == 1 or i != node.index]
-        for suspect in suspects:
-            stuck = first_stuck(after, after.nodes[suspect], scope)
-            if stuck is not None:
-                lost = {"node": cluster.nodes[suspect].name, "instance": stuck.name}
-                entry = rejection(node, "primary", N1, [])
-                found.append({**entry, "cannot_be_lost": [lost]})
-                break
-    return found
-
-
-def _names(cluster: Cluster, node: Node) -> tuple[str, str]:
-    group = cluster.groups[node.group]
-    return group.name, group.uuid
-
-
-def _not_looked_at(
-    cluster: Cluster, node: Node, instance: Instance, options: Options
-) -> str | None:
-    """Return why *node* is no candidate whatever is to be placed."""
-    group = cluster.groups[node.group]
-    missing = [network for network in instance.networks if network not in group.networks]
-    if missing:
-        return f"its group {group.name} is not connected to {', '.join(missing)}"
-    if node.offline:
-        return "it is offline or drained"
-    if options.restrict is not None and node.name not in options.restrict:
-        return "the request names other nodes"
-    return None
 
 
 def _rejections(node: Node, instance: Instance, count: int, options: Options) -> list[Data]:
@@ -217,68 +251,6 @@ def _rejections(node: Node, instance: Instance, count: int, options: Options) ->
     if count == 2:
         found += rejections_as_secondary(node, instance, -1, options.force_secondary)
     return found
-
-
-def _decided(
-    cluster: Cluster,
-    nodes: Sequence[Node],
-    usable: Sequence[Node],
-    rejected: Container[tuple[str, str]],
-    instance: Instance,
-    places: Sequence[int],
-    options: Options,
-) -> Data:
-    """Return the score's terms, and by how much each other node would have been worse.
-
-    As in the choice itself the score is of the whole cluster, or of *nodes* where they
-    are those of a group that was named.
-    """
-    score = Score(nodes)
-    chosen = with_new(cluster, instance, places)[0]
-    others = []
-    for at, role in enumerate(("primary", "secondary")[: len(places)]):
-        for node in usable:
-            if node.index in places or (node.name, role) in rejected:
-                continue
-            if len(places) > 1 and node.group != cluster.nodes[places[0]].group:
-                continue
-            instead = [*places[:at], node.index, *places[at + 1 :]]
-            others.append((node, role, with_new(cluster, instance, instead)[0]))
-    entry = weighed(score, chosen, others)
-    for row in entry["others"]:
-        if row["score"] < entry["total_after"] - SAME:
-            at = ("primary", "secondary").index(row["role"])
-            node = cluster.nodes[cluster.numbers[row["node"]]]
-            instead = [*places[:at], node.index, *places[at + 1 :]]
-            row["refused"] = _refused_though_better(cluster, nodes, instance, instead, options)
-    return entry
-
-
-def _refused_though_better(
-    cluster: Cluster,
-    nodes: Sequence[Node],
-    instance: Instance,
-    places: Sequence[int],
-    options: Options,
-) -> Data:
-    """Return why *places* were not chosen, though their score would have been lower."""
-    group = cluster.groups[cluster.nodes[places[0]].group]
-    if len(places) > 1:
-        there = instance.at(places[0], NO_NODE)
-        secondary = cluster.nodes[places[1]]
-        failure = secondary_failure(secondary, there, places[0], options.force_secondary)
-        if failure is not None:
-            limits = secondary_limits(secondary, there, options.force_secondary)
-            return {"failure": failure, "limits": limits}
-    if options.capacity_checks:
-        after = _placed(cluster, instance, places)
-        for lost in nodes:
-            stuck = first_stuck(after, after.nodes[lost.index], [node.index for node in nodes])
-            if stuck is not None:
-                return {"failure": N1, "cannot_be_lost": {lost.name: stuck.name}}
-    if group.placing != PREFERRED:
-        return {"why": f"its group {group.name} is {group.placing.replace('_', ' ')}"}
-    return {"why": "on exclusive storage room for other instances counts, not the score"}
 
 
 def _secondary(cluster: Cluster, request: Request, options: Options, result: Answer) -> Data:
@@ -315,37 +287,22 @@ def oddities_refused(what: str) -> Iterator[None]:
         raise ClusterDataError(f"a number in {what}, or all of it, is too large: {error}") from None
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A request as JSON *text* and how to answer it.
+def allocate(
+    text: str, static_node_memory: int, options: Options, why: bool, problems: Sequence[str]
+) -> Result:
+    """Answer the request in the JSON *text*, with its reasons if *why* is set.
 
-    *problems* are what is known to stand in its way beforehand, one sentence each.
+    *problems* are what is known to stand in its way beforehand, one sentence each.  Raises
+    `ClusterDataError` if it cannot be read or computed.
     """
-
-    text: str
-    static_node_memory: int
-    options: Options
-    why: bool = False
-    problems: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Answered:
-    """The answer: ``success``, ``info``, ``result``, and ``reasons`` if they were asked for."""
-
-    values: dict[str, Any]
-    warnings: list[str]
-
-
-def allocate(asked: Asked) -> Answered:
-    """Answer a request; raises `ClusterDataError` if it cannot be read or computed."""
     with oddities_refused("the request"):
-        cluster, request, warnings = read_request(asked.text, asked.static_node_memory)
-        if asked.problems:
-            info = f"Request failed: {'; '.join(asked.problems)}"
-            return Answered({"success": False, "info": info, "result": []}, warnings)
-        found = answer(cluster, request, asked.options)
+        cluster, request, warnings = read_request(text, static_node_memory)
+        if problems:
+            info = f"Request failed: {'; '.join(problems)}"
+            values: Data = {"success": False, "info": info, "result": []}
+            return Result(values=values, warnings=warnings)
+        found = answer(cluster, request, options)
         values = found.document()
-        if asked.why:
-            values["reasons"] = reasons(cluster, request, asked.options, found)
-        return Answered(values, warnings)
+        if why:
+            values["reasons"] = reasons(cluster, request, options, found)
+        return Result(values=values, warnings=warnings)

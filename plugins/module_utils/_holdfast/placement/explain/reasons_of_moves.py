@@ -9,8 +9,9 @@ choice itself.
 
 from __future__ import annotations
 
-from ..allocate.best_pair import after_placing
+from ...hints import TYPE_CHECKING, Any, Callable, Iterable, Sequence
 from ..allocate.evacuate import ALL, PRIMARY, SECONDARY, change_group, evacuate
+from ..allocate.solution import Options
 from ..model.admission import (
     migration_failure,
     primary_failure,
@@ -20,23 +21,17 @@ from ..model.admission import (
     without_primary,
     without_secondary,
 )
-from ..model.cluster import NO_NODE
+from ..model.cluster import NO_NODE, Cluster, Instance, Node
 from ..model.limits import primary_limits, secondary_limits
 from ..model.moves import common_locations
 from ..model.score import Score
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
-
-    from ..allocate.solution import Options
     from ..iallocator.query import Request
-    from ..model.cluster import Cluster, Instance, Node
 
-    Data = dict[str, Any]
-    Elsewhere = Callable[[Cluster, Sequence[int], Instance, Options], Data]
-    Changes = list[tuple[Node, Node]]
+Data = dict[str, Any]
+Elsewhere = Callable[[Cluster, Sequence[int], Instance, Options], Data]
+Changes = list[tuple[Node, Node]]
 
 
 def rejection(node: Node, role: str, failure: str, limits: Sequence[Any]) -> Data:
@@ -85,27 +80,23 @@ def weighed(score: Score, chosen: Changes, others: Iterable[tuple[Node, str, Cha
     }
 
 
-def with_new(cluster: Cluster, new: Instance, places: Sequence[int]) -> tuple[Changes, Instance]:
-    """Return each of *places* before and after *new* is there, and the instance there."""
-    nodes = [cluster.nodes[place] for place in places]
-    if len(places) == 1:
-        instance = new.at(places[0], NO_NODE)
-        return [(nodes[0], with_primary(nodes[0], instance))], instance
-    instance, *after = after_placing(new, *nodes)
-    return list(zip(nodes, after)), instance
+def with_placed(
+    cluster: Cluster, instance: Instance, places: Sequence[int]
+) -> tuple[Changes, Instance]:
+    """Return each node before and after *instance* has gone to *places*, and the instance there.
 
-
-def with_moved(cluster: Cluster, instance: Instance, places: Sequence[int]) -> Changes:
-    """Return each node before and after *instance*, which is there, has moved to *places*."""
+    It leaves the nodes where it is; a new one is on none.
+    """
     changed: dict[int, Node] = {}
 
     def now(index: int) -> Node:
         return changed.get(index, cluster.nodes[index])
 
-    changed[instance.primary] = without_primary(now(instance.primary), instance)
+    if instance.primary >= 0:
+        changed[instance.primary] = without_primary(now(instance.primary), instance)
     if instance.secondary >= 0:
         changed[instance.secondary] = without_secondary(now(instance.secondary), instance)
-    primary, secondary = places[0], places[1] if len(places) > 1 else NO_NODE
+    primary, secondary = (*places, NO_NODE)[:2]
     common = 0
     if secondary >= 0:
         common = common_locations(cluster.nodes[primary], cluster.nodes[secondary])
@@ -113,7 +104,7 @@ def with_moved(cluster: Cluster, instance: Instance, places: Sequence[int]) -> C
     changed[primary] = with_primary(now(primary), moved)
     if secondary >= 0:
         changed[secondary] = with_secondary(now(secondary), moved, primary)
-    return [(cluster.nodes[index], node) for index, node in changed.items()]
+    return [(cluster.nodes[index], node) for index, node in changed.items()], moved
 
 
 class _Looked:
@@ -221,7 +212,8 @@ def _as_primary(each: _Looked, options: Options) -> list[Data]:
         broken: Sequence[Any] = []
         failure = migration_failure(source, node)
         if failure is not None:
-            broken = [_tags(source, node)]
+            needed, available = sorted(source.migration), sorted(node.accepts)
+            broken = [{"limit": "migration tags", "needed": needed, "available": available}]
         else:
             if each.mode == PRIMARY and index == each.instance.secondary:
                 node = without_secondary(node, each.instance)
@@ -233,14 +225,6 @@ def _as_primary(each: _Looked, options: Options) -> list[Data]:
             bare = without_primary(source, each.instance)
             found += rejections_as_secondary(bare, each.instance, index, force, source.offline)
     return found
-
-
-def _tags(source: Node, target: Node) -> Data:
-    return {
-        "limit": "migration tags",
-        "needed": sorted(source.migration),
-        "available": sorted(target.accepts),
-    }
 
 
 def _as_secondary(each: _Looked, options: Options) -> list[Data]:
@@ -262,7 +246,7 @@ def _decided(each: _Looked, places: Sequence[int], rejected: Sequence[Data]) -> 
     refused = {(row["node"], row["role"]) for row in rejected}
 
     def changes(places: Sequence[int]) -> list[tuple[Node, Node]]:
-        moved = with_moved(now, each.instance, places)
+        moved, _instance = with_placed(now, each.instance, places)
         return [(before, after) for before, after in moved if before.group == group]
 
     others = []

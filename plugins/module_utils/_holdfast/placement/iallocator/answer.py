@@ -9,32 +9,27 @@ all is an error instead.
 from __future__ import annotations
 
 from ...errors import ClusterDataError
-from ..allocate.solution import Unplaceable
+from ...hints import TYPE_CHECKING, Any, Sequence, dataclass
+from ..allocate.solution import Options, Unplaceable
+from ..model.cluster import Cluster
 from .json_text import encode
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from ..allocate.solution import Options
-    from ..model.cluster import Cluster
     from .query import Request
 
 
+@dataclass
 class Answer:
     """An answer, and the cluster after it.
 
     ``failed`` are the names of those of several instances that have no place, with the reason.
     """
 
-    __slots__ = ("cluster", "failed", "info", "result", "success")
-
-    def __init__(self, success: bool, info: str, result: Any, cluster: Cluster) -> None:
-        self.success = success
-        self.info = info
-        self.result = result
-        self.cluster = cluster
-        self.failed: list[list[str]] = []
+    success: bool
+    info: str
+    result: Any
+    cluster: Cluster
+    failed: Sequence[list[str]] = ()
 
     def words(self) -> str:
         """Return the info as a sentence about the request."""
@@ -127,9 +122,7 @@ def _multi_allocate(cluster: Cluster, request: Request, options: Options) -> Ans
         if solution.metric is None
     ]
     info = f"{len(failed)} instances failed to allocate and {len(done)} were allocated successfully"
-    found = Answer(True, info, [done, failed], after)
-    found.failed = failed
-    return found
+    return Answer(True, info, [done, failed], after, failed)
 
 
 def _relocate(cluster: Cluster, request: Request, options: Options) -> Answer:

@@ -15,15 +15,11 @@ from __future__ import annotations
 from math import isfinite
 
 from ...errors import ClusterDataError
+from ...hints import Any, Callable, Iterable, TypeVar
 from ..model.show import quoted, quoted_list
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any, TypeVar
-
-    Value = TypeVar("Value")
-    Record = dict[str, Any]
+Value = TypeVar("Value")
+Record = dict[str, Any]
 
 BLANKS = " \t\n\r"
 
@@ -204,11 +200,21 @@ def number(value: Any) -> float:
     raise ClusterDataError("Unable to read Double")
 
 
-def truth(value: Any) -> bool:
-    """Take true or false."""
-    if value is True or value is False:
-        return bool(value)
-    raise ClusterDataError("Unable to read Bool")
+def _taking(wanted: type[Value], refusal: str) -> Callable[[Any], Value]:
+    """Return a reader that takes a value of one type, and refuses others with *refusal*."""
+
+    def read(value: Any) -> Value:
+        if isinstance(value, wanted):
+            return value
+        raise ClusterDataError(refusal)
+
+    return read
+
+
+truth = _taking(bool, "Unable to read Bool")
+record: Callable[[Any], Record] = _taking(dict, "Unable to read JSObject")
+some_object: Callable[[Any], Record] = _taking(dict, "not an object")
+items: Callable[[Any], list[Any]] = _taking(list, "Unable to read list")
 
 
 def text(value: Any) -> str:
@@ -222,26 +228,12 @@ def text(value: Any) -> str:
     raise ClusterDataError("Unable to read String")
 
 
-def record(value: Any) -> Record:
-    """Take an object."""
-    if isinstance(value, dict):
-        return value
-    raise ClusterDataError("Unable to read JSObject")
-
-
 def list_of(read: Callable[[Any], Value]) -> Callable[[Any], list[Value]]:
     """Return a reader of a list whose items *read* takes."""
     return lambda value: [read(item) for item in items(value)]
 
 
 texts = list_of(text)
-
-
-def items(value: Any) -> list[Any]:
-    """Take a list."""
-    if isinstance(value, list):
-        return value
-    raise ClusterDataError("Unable to read list")
 
 
 def one_of(kind: str, known: Iterable[str]) -> Callable[[Any], str]:
@@ -257,10 +249,3 @@ def one_of(kind: str, known: Iterable[str]) -> Callable[[Any], str]:
         return word
 
     return read
-
-
-def some_object(value: Any) -> Record:
-    """Take an object where htools says only that it is none."""
-    if isinstance(value, dict):
-        return value
-    raise ClusterDataError("not an object")

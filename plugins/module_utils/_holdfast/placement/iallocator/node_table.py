@@ -8,18 +8,15 @@ or all storage is exclusive, only the nodes of the chosen group are left.
 
 from __future__ import annotations
 
+from ...hints import TYPE_CHECKING, Callable
+from ..allocate.solution import Options
 from ..model.admission import divide
-from ..model.cluster import NO_NODE
+from ..model.cluster import NO_NODE, Cluster, Node
+from ..model.score import disk_values
 from ..model.show import fixed, show_number, table
-from .answer import dedicated
+from .answer import Answer, dedicated
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..allocate.solution import Options
-    from ..model.cluster import Cluster, Node
-    from .answer import Answer
     from .query import Request
 
 DEFAULT = (
@@ -27,16 +24,6 @@ DEFAULT = (
     "pfmem,pfdsk,rcpu,cload,mload,dload,nload"
 )
 UNKNOWN = "<unknown field>"
-
-
-def _status(node: Node) -> str:
-    return "-" if node.offline else "*" if node.short else " "
-
-
-def _free_disk_share(node: Node) -> str:
-    from ..model.score import disk_values
-
-    return _rounded(disk_values(node)[0], 6, 4)
 
 
 def _peers(node: Node) -> str:
@@ -58,7 +45,7 @@ COLUMNS: dict[str, tuple[str, bool, Callable[[Node], str]]] = {
     "idx": ("Index", True, lambda node: f"{node.index:4d}"),
     "name": ("Name", False, lambda node: node.alias),
     "fqdn": ("Name", False, lambda node: node.name),
-    "status": ("F", False, _status),
+    "status": ("F", False, lambda node: "-" if node.offline else "*" if node.short else " "),
     "tmem": ("t_mem", True, lambda node: f"{node.total_memory:5.0f}"),
     "nmem": ("n_mem", True, lambda node: f"{node.node_memory:5d}"),
     "xmem": ("x_mem", True, lambda node: f"{node.missing_memory:5d}"),
@@ -80,7 +67,7 @@ COLUMNS: dict[str, tuple[str, bool, Callable[[Node], str]]] = {
         True,
         lambda node: _rounded(divide(node.unallocated, node.total_memory), 6, 4),
     ),
-    "pfdsk": ("p_fdsk", True, _free_disk_share),
+    "pfdsk": ("p_fdsk", True, lambda node: _rounded(disk_values(node)[0], 6, 4)),
     "rcpu": ("r_cpu", True, lambda node: _rounded(divide(node.used_cpus, node.total_cpus), 5, 2)),
     "cload": ("lCpu", True, lambda node: _rounded(node.cpu_load, 5, 3)),
     "mload": ("lMem", True, lambda node: _rounded(node.memory_load, 5, 3)),
@@ -138,16 +125,24 @@ def as_left(answer: Answer, request: Request, cluster: Cluster, options: Options
     if not names:
         return answer.cluster
     shown = answer.cluster.copy()
-    one_group = _is_of_one_group(request, cluster, options)
+    # hail has only the nodes of one group in the end.
+    one_group = request.placements[0].group is not None or dedicated(cluster, request)
+    one_group = one_group and not (options.better and request.kind == "multi-allocate")
     if one_group:
         group = shown.nodes[shown.numbers[names[0]]].group
         shown.nodes = [node for node in shown.nodes if node.group == group]
     if request.kind == "allocate":
         new = len(shown.names) - 1
-        shown.nodes = [_renumbered(n, new) if n.name in names else n for n in shown.nodes]
+        for place, node in enumerate(shown.nodes):
+            if node.name in names:
+                shown.nodes[place] = node = node.copy()
+                node.primaries = [NEW if index == new else index for index in node.primaries]
+                node.secondaries = [NEW if index == new else index for index in node.secondaries]
         _order(shown, [new, *range(new)])
     if one_group:
-        _leave_out_elsewhere(shown)
+        there = {NO_NODE, *[node.index for node in shown.nodes]}
+        all_there = enumerate(shown.instances())
+        _order(shown, [n for n, each in all_there if {each.primary, each.secondary} <= there])
     return shown
 
 
@@ -161,28 +156,6 @@ def _chosen_nodes(answer: Answer, request: Request) -> list[str]:
         _name, nodes = answer.result[0][0]
         return list(nodes)
     return []
-
-
-def _is_of_one_group(request: Request, cluster: Cluster, options: Options) -> bool:
-    """Return whether hail has only the nodes of one group in the end."""
-    if options.better and request.kind == "multi-allocate":
-        return False
-    return request.placements[0].group is not None or dedicated(cluster, request)
-
-
-def _renumbered(node: Node, new: int) -> Node:
-    """Return *node* with the number `NEW` for the instance *new*."""
-    shown = node.copy()
-    shown.primaries = [NEW if index == new else index for index in node.primaries]
-    shown.secondaries = [NEW if index == new else index for index in node.secondaries]
-    return shown
-
-
-def _leave_out_elsewhere(cluster: Cluster) -> None:
-    """Let *cluster* have only those instances whose nodes are all there."""
-    there = {NO_NODE, *[node.index for node in cluster.nodes]}
-    all_there = enumerate(cluster.instances())
-    _order(cluster, [n for n, each in all_there if {each.primary, each.secondary} <= there])
 
 
 def _order(cluster: Cluster, numbers: list[int]) -> None:

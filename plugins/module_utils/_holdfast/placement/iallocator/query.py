@@ -5,25 +5,23 @@
 from __future__ import annotations
 
 from ...errors import ClusterDataError
+from ...hints import TYPE_CHECKING, Any, Callable, TypeVar, dataclass
 from ..model.cluster import (
     DISK_TEMPLATES,
     STATE_DOWN,
     STATE_OFFLINE,
     STATE_UP,
+    Cluster,
     Instance,
     find_group,
 )
 from . import json_text
 from .json_text import encode
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from ..model.assembly import TagRules
-    from ..model.cluster import Cluster
 
-    Record = dict[str, Any]
+Record = dict[str, Any]
 
 
 STATES = {"down": STATE_DOWN, "offline": STATE_OFFLINE}
@@ -81,9 +79,12 @@ def _read_network(instance: str, nic: Record) -> list[str]:
     return [] if network is None else [network]
 
 
+Value = TypeVar("Value")
+OWNER = "invalid request dict"
 EVACUATION_MODES = ("primary-only", "secondary-only", "all")
 
 
+@dataclass
 class Placement:
     """One instance to be placed: on how many nodes, and in which group if one is named.
 
@@ -91,15 +92,10 @@ class Placement:
     which htools does not read.
     """
 
-    __slots__ = ("count", "group", "instance", "own_group")
-
-    def __init__(
-        self, instance: Instance, count: int, group: str | None, own_group: str | None = None
-    ) -> None:
-        self.instance = instance
-        self.count = count
-        self.group = group
-        self.own_group = own_group
+    instance: Instance
+    count: int
+    group: str | None
+    own_group: str | None = None
 
 
 class Request:
@@ -123,91 +119,80 @@ class Request:
         """change-group: the target groups"""
 
 
-def read_asked(asked: Record, cluster: Cluster, rules: TagRules) -> Request:
-    owner = "invalid request dict"
-    kind = json_text.required(owner, asked, "type", json_text.text)
-    read = _READERS.get(kind)
-    if read is None:
-        raise ClusterDataError(f"Invalid request type '{kind}'")
-    request = Request(kind)
-    read(owner, asked, request, cluster, rules)
-    return request
+class _Reader:
+    """Reads a request into ``request``; there is a method for each kind."""
+
+    def __init__(self, asked: Record, cluster: Cluster, rules: TagRules) -> None:
+        self._asked, self._cluster, self._rules = asked, cluster, rules
+        self.request = Request(self._field("type", json_text.text))
+
+    def _field(self, key: str, read: Callable[[Any], Value]) -> Value:
+        return json_text.required(OWNER, self._asked, key, read)
+
+    def allocate(self) -> None:
+        name = self._field("name", json_text.text)
+        group = json_text.optional("", self._asked, "group_name", json_text.text)
+        restrict = json_text.optional("", self._asked, "restrict-to-nodes", json_text.texts)
+        count = self._field("required_nodes", json_text.whole)
+        instance = self._rules.apply_to(read_instance(name, self._asked))
+        self.request.restrict = restrict
+        self.request.placements = [Placement(instance, count, group)]
+
+    def multi_allocate(self) -> None:
+        for data in self._field("instances", json_text.list_of(json_text.record)):
+            name = json_text.required(OWNER, data, "name", json_text.text)
+            group = json_text.optional("", self._asked, "group_name", json_text.text)
+            count = json_text.required(OWNER, data, "required_nodes", json_text.whole)
+            instance = self._rules.apply_to(read_instance(name, data))
+            own = data.get("group_name")
+            own_group = own if isinstance(own, str) else None
+            self.request.placements.append(Placement(instance, count, group, own_group))
+
+    def relocate(self) -> None:
+        self.one_instance()
+        self.request.count = self._field("required_nodes", json_text.whole)
+        leave = self._field("relocate_from", json_text.texts)
+        names = [node.name for node in self._cluster.nodes]
+        self.request.leave = _find(self._cluster, names, leave)
+
+    def change_group(self) -> None:
+        self._several_instances()
+        groups = self._field("target_groups", json_text.texts)
+        self.request.groups = [find_group(self._cluster, group) for group in groups]
+
+    def evacuate(self) -> None:
+        self._several_instances()
+        mode = json_text.one_of("EvacMode", EVACUATION_MODES)
+        self.request.mode = self._field("evac_mode", mode)
+
+    def one_instance(self) -> None:
+        name = self._field("name", json_text.text)
+        if name not in self._cluster.names:
+            raise ClusterDataError(f"Unknown instance '{name}'")
+        self.request.instances = [self._cluster.names.index(name)]
+
+    def _several_instances(self) -> None:
+        names = self._field("instances", json_text.texts)
+        self.request.instances = _find(self._cluster, self._cluster.names, names)
 
 
-def _read_allocate(
-    owner: str, asked: Record, request: Request, cluster: Cluster, rules: TagRules
-) -> None:
-    name = json_text.required(owner, asked, "name", json_text.text)
-    group = json_text.optional("", asked, "group_name", json_text.text)
-    request.restrict = json_text.optional("", asked, "restrict-to-nodes", json_text.texts)
-    count = json_text.required(owner, asked, "required_nodes", json_text.whole)
-    instance = rules.apply_to(read_instance(name, asked))
-    request.placements = [Placement(instance, count, group)]
-
-
-def _read_multi_allocate(
-    owner: str, asked: Record, request: Request, cluster: Cluster, rules: TagRules
-) -> None:
-    for data in json_text.required(owner, asked, "instances", json_text.list_of(json_text.record)):
-        name = json_text.required(owner, data, "name", json_text.text)
-        group = json_text.optional("", asked, "group_name", json_text.text)
-        count = json_text.required(owner, data, "required_nodes", json_text.whole)
-        instance = rules.apply_to(read_instance(name, data))
-        own = data.get("group_name")
-        own_group = own if isinstance(own, str) else None
-        request.placements.append(Placement(instance, count, group, own_group))
-
-
-def _read_relocate(
-    owner: str, asked: Record, request: Request, cluster: Cluster, rules: TagRules
-) -> None:
-    name = json_text.required(owner, asked, "name", json_text.text)
-    request.instances = [_known_instance(cluster, name)]
-    request.count = json_text.required(owner, asked, "required_nodes", json_text.whole)
-    leave = json_text.required(owner, asked, "relocate_from", json_text.texts)
-    request.leave = _find(cluster, [node.name for node in cluster.nodes], leave)
-
-
-def _read_change_group(
-    owner: str, asked: Record, request: Request, cluster: Cluster, rules: TagRules
-) -> None:
-    names = json_text.required(owner, asked, "instances", json_text.texts)
-    request.instances = _find(cluster, cluster.names, names)
-    groups = json_text.required(owner, asked, "target_groups", json_text.texts)
-    request.groups = [find_group(cluster, group) for group in groups]
-
-
-def _read_evacuate(
-    owner: str, asked: Record, request: Request, cluster: Cluster, rules: TagRules
-) -> None:
-    names = json_text.required(owner, asked, "instances", json_text.texts)
-    request.instances = _find(cluster, cluster.names, names)
-    mode = json_text.one_of("EvacMode", EVACUATION_MODES)
-    request.mode = json_text.required(owner, asked, "evac_mode", mode)
-
-
-def _read_secondary(
-    owner: str, asked: Record, request: Request, cluster: Cluster, rules: TagRules
-) -> None:
-    name = json_text.required(owner, asked, "name", json_text.text)
-    request.instances = [_known_instance(cluster, name)]
-
-
-_READERS: dict[str, Any] = {
-    "allocate": _read_allocate,
-    "multi-allocate": _read_multi_allocate,
-    "relocate": _read_relocate,
-    "change-group": _read_change_group,
-    "node-evacuate": _read_evacuate,
-    "allocate-secondary": _read_secondary,
+_READERS: dict[str, Callable[[_Reader], None]] = {
+    "allocate": _Reader.allocate,
+    "multi-allocate": _Reader.multi_allocate,
+    "relocate": _Reader.relocate,
+    "change-group": _Reader.change_group,
+    "node-evacuate": _Reader.evacuate,
+    "allocate-secondary": _Reader.one_instance,
 }
 
 
-def _known_instance(cluster: Cluster, name: str) -> int:
-    try:
-        return cluster.names.index(name)
-    except ValueError:
-        raise ClusterDataError(f"Unknown instance '{name}'") from None
+def read_asked(asked: Record, cluster: Cluster, rules: TagRules) -> Request:
+    """Return the request that is *asked* about *cluster*."""
+    reader = _Reader(asked, cluster, rules)
+    if reader.request.kind not in _READERS:
+        raise ClusterDataError(f"Invalid request type '{reader.request.kind}'")
+    _READERS[reader.request.kind](reader)
+    return reader.request
 
 
 def _find(cluster: Cluster, known: list[str], wanted: list[str]) -> list[int]:

@@ -12,7 +12,8 @@ from __future__ import annotations
 from math import isfinite
 
 from ...errors import ClusterDataError
-from ..model.assembly import Assembly, TagRules, new_node
+from ...hints import Any
+from ..model.assembly import Assembly, TagRules
 from ..model.cluster import (
     DISK_TEMPLATES,
     GROUP_POLICIES,
@@ -20,25 +21,24 @@ from ..model.cluster import (
     Cluster,
     Group,
     Instance,
+    Node,
     Policy,
     Spec,
 )
 from . import json_text
 from .json_text import parse
-from .query import NIC_MODES, STATES, read_asked, read_instance
+from .query import NIC_MODES, STATES, Request, read_asked, read_instance
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from .query import Request
-
-    Record = dict[str, Any]
+Record = dict[str, Any]
 
 HYPERVISORS = ("kvm", "xen-pvm", "chroot", "xen-hvm", "lxc", "fake")
 OWNER = "invalid iallocator message"
 TEXT_OR_NOTHING = frozenset({str, type(None)})
 TEMPLATES = frozenset(DISK_TEMPLATES)
+NODE_SIZES = (
+    *("total_memory", "reserved_memory", "free_memory", "total_disk", "free_disk"),
+    *("total_cpus", "reserved_cpus", "free_spindles"),
+)
 
 
 def read_request(text: str, static_node_memory: int) -> tuple[Cluster, Request, list[str]]:
@@ -74,14 +74,18 @@ def _read_cluster(message: Record, static_node_memory: int) -> tuple[Cluster, Ta
     assembly = Assembly(groups)
     group_numbers = {group.uuid: group.index for group in groups}
     for name, data in nodes.items():
-        _add_node(assembly, group_numbers, name, data)
+        try:
+            values = _quick_node(data, group_numbers)
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
+            values = _careful_node(name, data, group_numbers)
+        assembly.add_node(Node(name, *values))
     instances = json_text.required(owner, message, "instances", json_text.record)
     # The tags are wanted to sum up instances, and are wrong only after them.
     tags = message.get("cluster_tags")
     usable = isinstance(tags, list) and all(isinstance(tag, str) for tag in tags)
     rules = TagRules(tags if usable and tags is not None else [])
     assembly.set_rules(rules)
-    _add_instances(assembly, rules, instances)
+    _add_instances(assembly, instances)
     assembly.cluster.tags = json_text.required(owner, message, "cluster_tags", json_text.texts)
     read_hypervisors = json_text.list_of(json_text.one_of("Hypervisor", HYPERVISORS))
     hypervisors = json_text.required(owner, message, "enabled_hypervisors", read_hypervisors)
@@ -138,14 +142,6 @@ def _read_spec(value: Any) -> Spec:
     return Spec(memory, cpus, disk, disks, nics, spindles)
 
 
-def _add_node(assembly: Assembly, groups: dict[str, int], name: str, data: Any) -> None:
-    try:
-        values = _quick_node(data, groups)
-    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
-        values = _careful_node(name, data, groups)
-    assembly.add_node(new_node(name, *values))
-
-
 def _quick_node(data: Any, groups: dict[str, int]) -> tuple[Any, ...]:
     """Return the values of a node that is as Ganeti writes it, or raise anything."""
     offline, drained = data["offline"], data["drained"]
@@ -167,39 +163,14 @@ def _quick_node(data: Any, groups: dict[str, int]) -> tuple[Any, ...]:
         if total.__class__ is not int:
             raise ValueError
         return (group, tags, True, exclusive, 0.0, 0, 0, 0.0, 0, 0.0, 0, total, 0)
-    total_spindles = data["total_spindles"] if exclusive else parameters["spindle_count"]
-    free_spindles = data["free_spindles"]
-    node_memory, free_memory = data["reserved_memory"], data["free_memory"]
-    free_disk, node_cpus = data["free_disk"], data["reserved_cpus"]
-    memory, disk, cpus = data["total_memory"], data["total_disk"], data["total_cpus"]
-    if not (
-        total_spindles.__class__
-        is free_spindles.__class__
-        is node_memory.__class__
-        is free_memory.__class__
-        is free_disk.__class__
-        is node_cpus.__class__
-        is memory.__class__
-        is disk.__class__
-        is cpus.__class__
-        is int
-    ):
+    spindles = data["total_spindles"] if exclusive else parameters["spindle_count"]
+    sizes = [data[key] for key in NODE_SIZES]
+    if {spindles.__class__, *map(type, sizes)} != {int}:
         raise ValueError
-    return (
-        group,
-        tags,
-        drained,
-        exclusive,
-        float(memory),
-        node_memory,
-        free_memory,
-        float(disk),
-        free_disk,
-        float(cpus),
-        node_cpus,
-        total_spindles,
-        free_spindles,
-    )
+    memory, reserved, free_memory, disk, free_disk, cpus, own_cpus, free_spindles = sizes
+    memories = (float(memory), reserved, free_memory)
+    rest = (float(disk), free_disk, float(cpus), own_cpus, spindles, free_spindles)
+    return (group, tags, drained, exclusive, *memories, *rest)
 
 
 def _careful_node(name: str, value: Any, groups: dict[str, int]) -> tuple[Any, ...]:
@@ -234,28 +205,14 @@ def _careful_node(name: str, value: Any, groups: dict[str, int]) -> tuple[Any, .
     else:
         spindles = json_text.required(owner, parameters, "spindle_count", json_text.whole)
     free_spindles = whole("free_spindles")
-    memory, node_memory = size("total_memory"), whole("reserved_memory")
-    free_memory = whole("free_memory")
-    disk, free_disk = size("total_disk"), whole("free_disk")
-    cpus, node_cpus = number("total_cpus"), whole("reserved_cpus")
-    return (
-        groups[group],
-        tags,
-        not live or drained,
-        exclusive,
-        memory,
-        node_memory,
-        free_memory,
-        disk,
-        free_disk,
-        cpus,
-        node_cpus,
-        spindles,
-        free_spindles,
-    )
+    memory = (size("total_memory"), whole("reserved_memory"), whole("free_memory"))
+    disk = (size("total_disk"), whole("free_disk"))
+    cpus = (number("total_cpus"), whole("reserved_cpus"))
+    where = (groups[group], tags, not live or drained, exclusive)
+    return (*where, *memory, *disk, *cpus, spindles, free_spindles)
 
 
-def _add_instances(assembly: Assembly, rules: TagRules, raw: Record) -> None:
+def _add_instances(assembly: Assembly, raw: Record) -> None:
     """Sum all instances up on their nodes, and keep what each is made of."""
     numbers = assembly.cluster.numbers
     places = []
@@ -265,21 +222,12 @@ def _add_instances(assembly: Assembly, rules: TagRules, raw: Record) -> None:
         try:
             values = _quick_instance(data, numbers)
         except (LookupError, TypeError, ValueError, AttributeError):
-            primary, secondary, found = _careful_instance(name, data, numbers)
-            values = (
-                primary,
-                secondary,
-                found.memory,
-                found.disk,
-                found.vcpus,
-                found.state,
-                found.template,
-                found.spindle_use,
-                found.tags,
-                found.forthcoming,
-            )
-        places.append((values[0], values[1]))
-        add(*values)
+            found = _careful_instance(name, data, numbers)
+            places.append((found.primary, found.secondary))
+            assembly.add(found)
+        else:
+            places.append((values[0], values[1]))
+            add(*values)
 
     def make(index: int) -> Instance:
         name, data = sources[index]
@@ -330,8 +278,8 @@ def _quick_instance(data: Any, numbers: dict[str, int]) -> tuple[Any, ...]:
     )
 
 
-def _careful_instance(name: str, value: Any, numbers: dict[str, int]) -> tuple[int, int, Instance]:
-    """Return the places of an instance and itself, or say what is wrong with it."""
+def _careful_instance(name: str, value: Any, numbers: dict[str, int]) -> Instance:
+    """Return an instance in its place, or say what is wrong with it."""
     data = json_text.some_object(value)
     instance = read_instance(name, data)
     nodes = json_text.required("", data, "nodes", json_text.items)
@@ -344,4 +292,4 @@ def _careful_instance(name: str, value: Any, numbers: dict[str, int]) -> tuple[i
         if node not in numbers:
             raise ClusterDataError(f"Unknown node '{node}' for instance {name}")
         places.append(numbers[node])
-    return places[0], places[1] if len(places) > 1 else -1, instance
+    return instance.at(places[0], places[1] if len(places) > 1 else -1)

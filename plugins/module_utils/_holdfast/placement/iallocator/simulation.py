@@ -9,7 +9,7 @@ Each group is ``policy,nodes,disk,memory,cpus[,spindles[,exclusive]]``
 from __future__ import annotations
 
 from ...errors import ClusterDataError
-from ..model.assembly import Assembly, new_node
+from ..model.assembly import Assembly
 from ..model.cluster import GROUP_POLICIES, Cluster, Group, Node, default_policy
 from ..model.show import quoted
 from .numerals import read_truth, read_whole, start_of_whole
@@ -57,34 +57,12 @@ def simulate(descriptions: list[str]) -> tuple[Cluster, list[str]]:
         disk, memory = _size("disk size", disk_text), _size("memory size", memory_text)
         cpus, spindles = read_whole("cpu count", cpus_text), read_whole("spindles", spindles_text)
         own_storage = read_truth("exclusive storage", exclusive)
-        groups.append(
-            Group(
-                len(groups),
-                f"group-{number:02d}",
-                f"fake-uuid-{number:02d}",
-                ABBREVIATIONS.get(placing, placing),
-                [],
-                default_policy(),
-                [],
-            )
-        )
+        name, uuid = f"group-{number:02d}", f"fake-uuid-{number:02d}"
+        placing = ABBREVIATIONS.get(placing, placing)
+        groups.append(Group(len(groups), name, uuid, placing, [], default_policy(), []))
+        sizes = (float(memory), 0, memory, float(disk), disk, float(cpus), 1, spindles, 0)
         nodes += [
-            new_node(
-                f"node-{number:02d}-{each:03d}",
-                number - 1,
-                [],
-                False,
-                own_storage,
-                float(memory),
-                0,
-                memory,
-                float(disk),
-                disk,
-                float(cpus),
-                1,
-                spindles,
-                0,
-            )
+            Node(f"node-{number:02d}-{each:03d}", number - 1, [], False, own_storage, *sizes)
             for each in range(1, count_of_nodes + 1)
         ]
     assembly = Assembly(groups)

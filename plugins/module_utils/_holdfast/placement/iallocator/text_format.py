@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import isfinite
 
 from ...errors import ClusterDataError
-from ..model.assembly import Assembly, TagRules, new_node
+from ..model.assembly import Assembly, TagRules
 from ..model.cluster import (
     DISK_TEMPLATES,
     GROUP_POLICIES,
@@ -20,6 +20,7 @@ from ..model.cluster import (
     Cluster,
     Group,
     Instance,
+    Node,
     Policy,
     Spec,
     default_policy,
@@ -27,10 +28,6 @@ from ..model.cluster import (
 from ..model.show import fixed, quoted_list, show_number
 from .json_text import one_of
 from .numerals import read_decimal, read_whole
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..model.cluster import Node
 
 NODE_DEFAULTS = ("1", "", "N", "0", "1", "1.0")
 INSTANCE_DEFAULTS = ("1", "-", "N")
@@ -87,19 +84,7 @@ def finish(
         return assembly.complete(instance, index, instance.primary, instance.secondary)
 
     for instance in instances:
-        assembly.add_instance(
-            instance.primary,
-            instance.secondary,
-            instance.memory,
-            instance.disk,
-            instance.vcpus,
-            instance.state,
-            instance.template,
-            instance.spindle_use,
-            instance.tags,
-            instance.forthcoming,
-            instance.auto_balance,
-        )
+        assembly.add(instance)
     cluster.names = [instance.name for instance in instances]
     cluster.read_instance = read_instance
     return assembly.finish()
@@ -142,31 +127,17 @@ def _read_node(groups: dict[str, int], line: str) -> Node:
     if group not in groups:
         raise ClusterDataError(f"Unknown group '{group}' for node {name}")
     if "?" in numbers:
-        return new_node(name, groups[group], [], True, False, 0.0, 0, 0, 0.0, 0, 0.0, 0, 0, 0)
+        return Node(name, groups[group], [], True, False, 0.0, 0, 0, 0.0, 0, 0.0, 0, 0, 0)
     total_memory = _size(name, numbers[0])
-    node_memory, free_memory = read_whole(name, numbers[1]), read_whole(name, numbers[2])
-    total_disk, free_disk = _size(name, numbers[3]), read_whole(name, numbers[4])
-    total_cpus, own_cpus = read_decimal(name, numbers[5]), read_whole(name, node_cpus)
+    memory = (total_memory, read_whole(name, numbers[1]), read_whole(name, numbers[2]))
+    disk = (_size(name, numbers[3]), read_whole(name, numbers[4]))
+    cpus = (read_decimal(name, numbers[5]), read_whole(name, node_cpus))
     all_spindles, speed = read_whole(name, spindles), read_decimal(name, cpu_speed)
     left = read_whole(name, free_spindles)
     if exclusive not in ("Y", "N"):
         raise ClusterDataError(f"Invalid exclusive_storage value for node '{name}': {exclusive}")
-    node = new_node(
-        name,
-        groups[group],
-        _split(tags),
-        state == "Y",
-        exclusive == "Y",
-        total_memory,
-        node_memory,
-        free_memory,
-        total_disk,
-        free_disk,
-        total_cpus,
-        own_cpus,
-        all_spindles,
-        left,
-    )
+    where = (name, groups[group], _split(tags), state == "Y", exclusive == "Y")
+    node = Node(*where, *memory, *disk, *cpus, all_spindles, left)
     node.master = state == "M"
     node.cpu_speed = speed
     return node

@@ -13,9 +13,7 @@ from __future__ import annotations
 
 from math import copysign, inf, nan
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .cluster import Instance, Node, Policy, Spec
+from .cluster import Instance, Node, Policy, Spec
 
 MEMORY = "FailMem"
 DISK = "FailDisk"

@@ -20,14 +20,10 @@ from .cluster import (
     NO_NODE,
     STATE_OFFLINE,
     Cluster,
+    Group,
     Instance,
     Node,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .cluster import Group
-
 
 EXCLUSION = "htools:iextags:"
 LOCATION = "htools:nlocation:"
@@ -79,72 +75,9 @@ def _pairs(rules: list[str]) -> list[tuple[str, str]]:
     return pairs
 
 
-NOTHING: frozenset[str] = frozenset()
-
 MUCH_MEMORY = 512
 MUCH_DISK = 1024
 """MiB unaccounted for on a node from which on a warning is given (htools, Loader)."""
-
-
-def new_node(
-    name: str,
-    group: int,
-    tags: list[str],
-    offline: bool,
-    exclusive: bool,
-    total_memory: float,
-    node_memory: int,
-    free_memory: int,
-    total_disk: float,
-    free_disk: int,
-    total_cpus: float,
-    node_cpus: int,
-    total_spindles: int,
-    free_spindles: int,
-) -> Node:
-    """Return a node without instances; its numbers are those that it reports."""
-    node = Node.__new__(Node)
-    node.__dict__ = {
-        "index": -1,
-        "name": name,
-        "group": group,
-        "offline": offline,
-        "master": False,
-        "exclusive": exclusive,
-        "tags": tags,
-        **{"location": NOTHING, "migration": NOTHING, "accepts": NOTHING},
-        "total_memory": total_memory,
-        "node_memory": node_memory,
-        "free_memory": free_memory,
-        "missing_memory": 0,
-        "instance_memory": 0,
-        "unallocated": 0,
-        "free_memory_forth": free_memory,
-        "total_disk": total_disk,
-        "free_disk": free_disk,
-        "free_disk_forth": free_disk,
-        "low_disk": 0,
-        "total_cpus": total_cpus,
-        "node_cpus": node_cpus,
-        "cpu_speed": 1.0,
-        "used_cpus": node_cpus,
-        "used_cpus_forth": node_cpus,
-        "total_spindles": total_spindles,
-        "free_spindles": free_spindles,
-        "free_spindles_forth": free_spindles,
-        **{"used_spindles": 0.0, "used_spindles_forth": 0.0},
-        "primaries": [],
-        "secondaries": [],
-        "others": [],
-        "peers": {},
-        "idle_peers": {},
-        "reserved": 0,
-        "short": False,
-        "exclusion": {},
-        "location_score": 0,
-        "spread": {},
-    }
-    return node
 
 
 def _keep_memory(node: Node, primary: int, kept: int, memory: int, running: bool) -> None:
@@ -193,6 +126,13 @@ class Assembly:
         for node in self._nodes:
             node.node_memory = memory
 
+    def add(self, one: Instance) -> None:
+        """Add the next instance to the sums of its nodes."""
+        self.add_instance(
+            *(one.primary, one.secondary, one.memory, one.disk, one.vcpus, one.state),
+            *(one.template, one.spindle_use, one.tags, one.forthcoming, one.auto_balance),
+        )
+
     def add_instance(
         self,
         primary: int,
@@ -207,7 +147,7 @@ class Assembly:
         forthcoming: bool,
         auto_balance: bool = True,
     ) -> None:
-        """Add the next instance to the sums of its nodes."""
+        """Add the next instance like `add`, by what counts of it."""
         index = self._count
         self._count = index + 1
         node = self._nodes[primary]

@@ -12,10 +12,7 @@ A node in a cluster is never changed: what changes it returns a copy (`admission
 from __future__ import annotations
 
 from ...errors import ClusterDataError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from ...hints import Callable, dataclass
 
 NO_NODE = -1
 """The secondary of an instance that has none."""
@@ -49,6 +46,7 @@ STATE_UP, STATE_DOWN, STATE_OFFLINE = "running", "ADMIN_down", "ADMIN_offline"
 RUNNING_STATES = frozenset({STATE_UP, "ERROR_up"})
 MEMORY_STATES = RUNNING_STATES | {"ERROR_nodedown", "ERROR_nodeoffline", "ERROR_wrongnode"}
 """The states in which an instance uses memory, also those in which it only should run."""
+NOTHING: frozenset[str] = frozenset()
 INSTANCE_STATES = (
     STATE_DOWN,
     STATE_OFFLINE,
@@ -62,40 +60,27 @@ INSTANCE_STATES = (
 )
 
 
+@dataclass
 class Spec:
     """The sizes of an instance that a policy names: the least, the most or the standard ones."""
 
-    __slots__ = ("cpus", "disk", "disks", "memory", "nics", "spindles")
-
-    def __init__(
-        self, memory: int, cpus: int, disk: int, disks: int, nics: int, spindles: int
-    ) -> None:
-        self.memory = memory
-        self.cpus = cpus
-        self.disk = disk
-        self.disks = disks
-        self.nics = nics
-        self.spindles = spindles
+    memory: int
+    cpus: int
+    disk: int
+    disks: int
+    nics: int
+    spindles: int
 
 
+@dataclass
 class Policy:
     """The instances allowed in a group, and how far its nodes may be overbooked."""
 
-    __slots__ = ("ranges", "spindle_ratio", "standard", "templates", "vcpu_ratio")
-
-    def __init__(
-        self,
-        ranges: list[tuple[Spec, Spec]],
-        standard: Spec,
-        templates: list[str],
-        vcpu_ratio: float,
-        spindle_ratio: float,
-    ) -> None:
-        self.ranges = ranges
-        self.standard = standard
-        self.templates = templates
-        self.vcpu_ratio = vcpu_ratio
-        self.spindle_ratio = spindle_ratio
+    ranges: list[tuple[Spec, Spec]]
+    standard: Spec
+    templates: list[str]
+    vcpu_ratio: float
+    spindle_ratio: float
 
 
 def default_policy() -> Policy:
@@ -109,30 +94,20 @@ def default_policy() -> Policy:
     )
 
 
+@dataclass
 class Group:
     """A node group."""
 
-    __slots__ = ("index", "name", "networks", "placing", "policy", "tags", "uuid")
-
-    def __init__(
-        self,
-        index: int,
-        name: str,
-        uuid: str,
-        placing: str,
-        networks: list[str],
-        policy: Policy,
-        tags: list[str],
-    ) -> None:
-        self.index = index
-        self.name = name
-        self.uuid = uuid
-        self.placing = placing
-        self.networks = networks
-        self.policy = policy
-        self.tags = tags
+    index: int
+    name: str
+    uuid: str
+    placing: str
+    networks: list[str]
+    policy: Policy
+    tags: list[str]
 
 
+@dataclass
 class Instance:
     """A virtual machine, existing or new; the ``index`` of a new one is -1.
 
@@ -144,40 +119,27 @@ class Instance:
     true if its disks are counted on its nodes.
     """
 
-    def __init__(
-        self,
-        name: str,
-        memory: int,
-        disk: int,
-        disk_sizes: list[int],
-        spindles: int | None,
-        vcpus: int,
-        state: str,
-        tags: list[str],
-        template: str,
-        spindle_use: int,
-        networks: list[str],
-        forthcoming: bool,
-        auto_balance: bool = True,
-    ) -> None:
+    name: str
+    memory: int
+    disk: int
+    disk_sizes: list[int]
+    spindles: int | None
+    vcpus: int
+    state: str
+    tags: list[str]
+    template: str
+    spindle_use: int
+    networks: list[str]
+    forthcoming: bool
+    auto_balance: bool = True
+
+    def __post_init__(self) -> None:
         self.index = -1
-        self.name = name
-        self.memory = memory
-        self.disk = disk
-        self.disk_sizes = disk_sizes
-        self.spindles = spindles
-        self.vcpus = vcpus
-        self.state = state
-        self.tags = tags
-        self.template = template
-        self.spindle_use = spindle_use
-        self.networks = networks
-        self.forthcoming = forthcoming
-        self.auto_balance = auto_balance
-        self.online = state != STATE_OFFLINE
-        self.running_memory = memory if state in MEMORY_STATES and not forthcoming else 0
-        self.reserved_memory = memory if self.online and auto_balance else 0
-        self.local = template in LOCAL_TEMPLATES
+        self.online = self.state != STATE_OFFLINE
+        uses_memory = self.state in MEMORY_STATES and not self.forthcoming
+        self.running_memory = self.memory if uses_memory else 0
+        self.reserved_memory = self.memory if self.online and self.auto_balance else 0
+        self.local = self.template in LOCAL_TEMPLATES
         self.primary = NO_NODE
         self.secondary = NO_NODE
         self.exclusion: list[str] = []
@@ -193,7 +155,7 @@ class Instance:
     def at(self, primary: int, secondary: int, location_score: int | None = None) -> Instance:
         """Return the same instance on other nodes."""
         moved = Instance.__new__(Instance)
-        moved.__dict__.update(self.__dict__)
+        moved.__dict__ = self.__dict__.copy()
         moved.primary = primary
         moved.secondary = secondary
         if location_score is not None:
@@ -208,8 +170,9 @@ class Instance:
         return mirrored
 
 
+@dataclass
 class Node:
-    """A node with its sums.
+    """A node with its sums; new it has no instances, and the numbers that it reports.
 
     ``offline`` is also set for a drained node: nothing is placed there.  ``peers`` are the
     primary nodes of its secondary instances, with the memory kept for each; ``reserved`` is the
@@ -218,59 +181,55 @@ class Node:
     instances without a mirror.
     """
 
-    index: int
     name: str
-    alias: str
     group: int
-    offline: bool
-    master: bool
-    exclusive: bool
-    policy: Policy
     tags: list[str]
-    location: frozenset[str]
-    migration: frozenset[str]
-    accepts: frozenset[str]
+    offline: bool
+    exclusive: bool
     total_memory: float
     node_memory: int
     free_memory: int
-    missing_memory: int
-    instance_memory: int
-    unallocated: int
-    free_memory_forth: int
     total_disk: float
     free_disk: int
-    free_disk_forth: int
-    low_disk: int
     total_cpus: float
     node_cpus: int
-    cpu_speed: float
-    used_cpus: int
-    used_cpus_forth: int
     total_spindles: int
     free_spindles: int
-    free_spindles_forth: int
-    high_spindles: float
-    used_spindles: float
-    used_spindles_forth: float
-    primaries: list[int]
-    secondaries: list[int]
-    others: list[int]
-    cpu_load: float
-    memory_load: float
-    disk_load: float
-    net_load: float
-    peers: dict[int, int]
-    idle_peers: dict[int, int]
-    reserved: int
-    short: bool
-    exclusion: dict[str, int]
-    location_score: int
-    spread: dict[tuple[str, str], int]
+
+    def __post_init__(self) -> None:
+        self.index = -1
+        self.alias: str
+        self.policy: Policy
+        self.master = self.short = False
+        self.location: frozenset[str]
+        self.migration: frozenset[str]
+        self.accepts: frozenset[str]
+        self.location = self.migration = self.accepts = NOTHING
+        self.missing_memory = self.instance_memory = self.unallocated = self.reserved = 0
+        self.free_memory_forth = self.free_memory
+        self.free_disk_forth = self.free_disk
+        self.free_spindles_forth = self.free_spindles
+        self.low_disk = self.location_score = 0
+        self.cpu_speed = 1.0
+        self.used_cpus = self.used_cpus_forth = self.node_cpus
+        self.high_spindles: float
+        self.used_spindles = self.used_spindles_forth = 0.0
+        self.cpu_load: float
+        self.memory_load: float
+        self.disk_load: float
+        self.net_load: float
+        self.primaries: list[int] = []
+        self.secondaries: list[int] = []
+        self.others: list[int] = []
+        self.peers: dict[int, int] = {}
+        self.idle_peers: dict[int, int] = {}
+        self.exclusion: dict[str, int] = {}
+        self.spread: dict[tuple[str, str], int] = {}
 
     def copy(self) -> Node:
         """Return a copy that shares its lists and maps with this node."""
         twin = Node.__new__(Node)
-        twin.__dict__.update(self.__dict__)
+        twin.__dict__ = self.__dict__.copy()
         return twin
 
 
@@ -321,7 +280,7 @@ class Cluster:
     def copy(self) -> Cluster:
         """Return a cluster that can change without changing this one."""
         twin = Cluster.__new__(Cluster)
-        twin.__dict__.update(self.__dict__)
+        twin.__dict__ = self.__dict__.copy()
         twin.nodes = list(self.nodes)
         twin.changed = dict(self.changed)
         return twin

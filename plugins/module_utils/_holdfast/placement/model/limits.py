@@ -9,15 +9,11 @@ needed, what there is, and the difference.  Sizes are MiB.
 
 from __future__ import annotations
 
+from ...hints import Any
 from .admission import divide, free_spindles_with, spindles_with
+from .cluster import Instance, Node, Policy, Spec
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from .cluster import Instance, Node, Policy, Spec
-
-    Limit = dict[str, Any]
+Limit = dict[str, Any]
 
 
 def policy_limits(instance: Instance, policy: Policy, exclusive: bool) -> list[Limit]:

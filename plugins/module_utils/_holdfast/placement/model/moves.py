@@ -8,6 +8,7 @@ is offline the soft limits of the target do not count: anything is better than s
 
 from __future__ import annotations
 
+from ...hints import Any, Sequence, dataclass
 from .admission import (
     migration_failure,
     primary_failure,
@@ -17,15 +18,9 @@ from .admission import (
     without_primary,
     without_secondary,
 )
+from .cluster import Cluster, Instance, Node
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from .cluster import Cluster, Instance, Node
-
-    Opcode = dict[str, Any]
+Opcode = dict[str, Any]
 
 
 class Moved:
@@ -45,15 +40,13 @@ class Moved:
         return after
 
 
+@dataclass
 class Found:
     """A way to move one instance: the cluster after it, and the opcodes that do it."""
 
-    __slots__ = ("cluster", "instance", "opcodes")
-
-    def __init__(self, cluster: Cluster, instance: Instance, opcodes: list[Opcode]) -> None:
-        self.cluster = cluster
-        self.instance = instance
-        self.opcodes = opcodes
+    cluster: Cluster
+    instance: Instance
+    opcodes: list[Opcode]
 
 
 def common_locations(first: Node, second: Node) -> int:

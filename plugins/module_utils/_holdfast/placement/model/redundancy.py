@@ -17,16 +17,11 @@ there, the largest memory first.  Only hard limits count.
 
 from __future__ import annotations
 
+from ...hints import Iterable, Sequence
 from .admission import new_primary_failure, policy_failure, with_primary
-from .cluster import RESTARTED_TEMPLATES, STATE_DOWN, Instance
+from .cluster import RESTARTED_TEMPLATES, STATE_DOWN, Cluster, Instance, Node
 from .moves import Moved, failover, failover_to
 from .score import Score
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from .cluster import Cluster, Node
 
 
 def can_evacuate(cluster: Cluster, lost: Node, scope: list[int]) -> bool:

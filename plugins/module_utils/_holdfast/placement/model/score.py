@@ -15,15 +15,11 @@ from __future__ import annotations
 
 from math import isnan, sqrt
 
+from ...hints import Iterable, Sequence
 from .admission import divide
+from .cluster import Node
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from .cluster import Node
-
-    Pair = tuple[str, str]
+Pair = tuple[str, str]
 
 TERMS = (
     ("free_mem_cv", 0.5),

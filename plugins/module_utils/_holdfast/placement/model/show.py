@@ -6,11 +6,8 @@ from __future__ import annotations
 
 from math import isfinite, isnan
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from .cluster import Group, Policy, Spec
+from ...hints import Iterable, Sequence
+from .cluster import Group, Policy, Spec
 
 PLACING = {
     "preferred": "AllocPreferred",

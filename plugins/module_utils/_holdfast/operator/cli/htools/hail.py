@@ -13,15 +13,13 @@ import gc
 import sys
 
 from ....errors import ClusterDataError
+from ....hints import TYPE_CHECKING, Sequence
 from ...streams import Progress
 from . import options as htools_options
 from .options import MAYBE, NEEDED, NONE, Settings
 from .source import STATIC_NODE_MEMORY, ask_loads, read_source, save, show_nodes, write_file
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ....placement.allocate.solution import Options
     from ....placement.iallocator.answer import Answer
     from ....placement.iallocator.query import Request

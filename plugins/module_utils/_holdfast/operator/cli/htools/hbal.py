@@ -14,19 +14,21 @@ import sys
 from math import isfinite
 
 from ....errors import ClusterDataError
+from ....hints import Callable, Sequence
+from ....placement.balance import setup
+from ....placement.balance.plan import make_plan
+from ....placement.balance.report import Names, describe_plan, step_line
+from ....placement.balance.search import PlanLimits, optimal_score, run_as_hbal, score_of
+from ....placement.balance.state import Made, MoveLimits, Plan
+from ....placement.iallocator.json_text import encode
 from ....placement.iallocator.numerals import read_decimal, read_whole
+from ....placement.iallocator.request import read_described_cluster
+from ....placement.iallocator.text_format import read_text
+from ....placement.model.cluster import Cluster
 from ...streams import Progress
-from . import options
-from .options import MAYBE, NEEDED, NONE, CommandLine, read_choice, read_value
+from . import hbal_output, options
+from .options import MAYBE, NEEDED, NONE, CommandLine, Settings, read_choice, read_value
 from .source import STATIC_NODE_MEMORY, ask_loads, read_source, save
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ....placement.balance.state import Made, MoveLimits, Plan
-    from ....placement.model.cluster import Cluster
-    from .options import Settings
 
 OPTIONS = (
     ("p", "print-nodes", MAYBE, "FIELDS", "print the nodes before and after"),
@@ -177,10 +179,6 @@ def main_and_exit(arguments: Sequence[str]) -> None:
 
 def _run(settings: Settings, progress: Progress) -> None:
     asked = Asked(settings)
-    from ....placement.balance.setup import choose_group
-    from ....placement.balance.state import MoveLimits
-    from . import hbal_output
-
     cluster, only = _prepared(asked)
     save(asked.last("save"), cluster, "original", "before balancing")
     if not cluster.names and not asked.json:
@@ -188,7 +186,7 @@ def _run(settings: Settings, progress: Progress) -> None:
         return
     if not asked.json:
         hbal_output.say_loaded(cluster, asked)
-    group = choose_group(cluster, asked.last("group"))
+    group = setup.choose_group(cluster, asked.last("group"))
     scope = [node.index for node in cluster.nodes if node.group == group]
     limits = MoveLimits(
         asked.has("evac-mode"),
@@ -200,12 +198,21 @@ def _run(settings: Settings, progress: Progress) -> None:
     progress.what = "balancing"
 
     def plan(say: Callable[[Made], None] | None = None) -> Plan:
-        return _plan(cluster, scope, limits, asked, only, progress.tell, say)
+        """Return hbal's moves, each passed to *say* when it is found, or our plan."""
+        aims = PlanLimits(
+            asked.most_moves,
+            asked.most_copied,
+            gain_per_gib=asked.gain_per_gib,
+            fair_score=asked.gain_limit,
+            fair_gain=asked.least_gain,
+            good_score=optimal_score(cluster, scope) + asked.least_score,
+            swaps=asked.has("swaps"),
+        )
+        if asked.like_hbal:
+            return run_as_hbal(cluster, scope, limits, aims, only, say)
+        return make_plan(cluster, scope, limits, aims, only, progress.tell)
 
     if asked.json:
-        from ....placement.balance.report import describe_plan
-        from ....placement.iallocator.json_text import encode
-
         sys.stdout.write(encode(describe_plan(cluster, scope, plan(), limits, only)) + "\n")
         return
     hbal_output.say_group(cluster, scope, group, asked)
@@ -214,9 +221,6 @@ def _run(settings: Settings, progress: Progress) -> None:
 
 def _prepared(asked: Asked) -> tuple[Cluster, Callable[[str], bool]]:
     """Return the cluster with the changes that the options make, and which instances may move."""
-    from ....placement.balance import setup
-    from .hbal_output import say_tags
-
     cluster, warnings = _read(asked)
     name = asked.last("dynu-file")
     loads = None if name is None else setup.read_loads(read_source(name))
@@ -230,7 +234,7 @@ def _prepared(asked: Asked) -> tuple[Cluster, Callable[[str], bool]]:
     if asked.verbose != 0:
         options.warn(warnings)
     if not asked.json:
-        say_tags(cluster, asked)
+        hbal_output.say_tags(cluster, asked)
     if asked.has("ignore-dynu"):
         setup.set_loads(cluster, None)
     elif loads is not None:
@@ -249,12 +253,8 @@ def _read(asked: Asked) -> tuple[Cluster, list[str]]:
     prefixes = tuple([f"{tag}:" for tag in tags.split(",") if tag])
     try:
         if text_file is not None:
-            from ....placement.iallocator.text_format import read_text
-
             return read_text(read_source(text_file), prefixes)
         if request_file is not None:
-            from ....placement.iallocator.request import read_described_cluster
-
             if prefixes:
                 raise ClusterDataError("--exclusion-tags needs the cluster in the text format")
             text = read_source(request_file)
@@ -271,11 +271,6 @@ def _balance(
     make: Callable[[Callable[[Made], None] | None], Plan],
 ) -> None:
     """Print the plan that *make* returns, and write the files that are asked for."""
-    from ....placement.balance.report import Names
-    from ....placement.balance.search import optimal_score, score_of
-    from ....placement.balance.setup import settled
-    from . import hbal_output
-
     hbal_output.show_cluster(cluster, scope, "Initial", asked)
     before, least = score_of(cluster, scope), optimal_score(cluster, scope)
     hbal_output.say_score("Initial", cluster, scope, asked.verbose)
@@ -289,7 +284,8 @@ def _balance(
 
     def say(made: Made) -> None:
         said.append(made)
-        hbal_output.say_step(names, len(said), made)
+        sys.stdout.write(step_line(names, len(said), made))
+        sys.stdout.flush()
 
     plan = make(say)
     for made in plan.steps[len(said) :]:
@@ -298,36 +294,8 @@ def _balance(
     if plan.steps and not asked.like_hbal:
         hbal_output.say_sets(plan)
     hbal_output.write_commands(names, plan.steps, asked)
-    after = plan.cluster if asked.like_hbal else settled(plan.cluster)
+    after = plan.cluster if asked.like_hbal else setup.settled(plan.cluster)
     save(asked.last("save"), after, "balanced", "after balancing")
     hbal_output.show_cluster(after, scope, "Final", asked)
     if asked.verbose > 3:
         hbal_output.say_sums(cluster, after, scope)
-
-
-def _plan(
-    cluster: Cluster,
-    scope: list[int],
-    limits: MoveLimits,
-    asked: Asked,
-    only: Callable[[str], bool],
-    report: Callable[[int, float], None],
-    say: Callable[[Made], None] | None,
-) -> Plan:
-    """Return hbal's moves, each passed to *say* when found, or our plan; *report* its progress."""
-    from ....placement.balance.search import PlanLimits, optimal_score, run_as_hbal
-
-    aims = PlanLimits(
-        asked.most_moves,
-        asked.most_copied,
-        gain_per_gib=asked.gain_per_gib,
-        fair_score=asked.gain_limit,
-        fair_gain=asked.least_gain,
-        good_score=optimal_score(cluster, scope) + asked.least_score,
-        swaps=asked.has("swaps"),
-    )
-    if asked.like_hbal:
-        return run_as_hbal(cluster, scope, limits, aims, only, say)
-    from ....placement.balance.plan import make_plan
-
-    return make_plan(cluster, scope, limits, aims, only, report)

@@ -6,23 +6,32 @@ from __future__ import annotations
 
 import sys
 
+from ....hints import TYPE_CHECKING, Sequence
+from ....placement.allocate.solution import show_metric
+from ....placement.balance.report import (
+    PROLOGUE,
+    Names,
+    commands,
+    instance_table,
+    job_sets,
+    show_short,
+    shown_commands,
+)
+from ....placement.balance.search import score_of
+from ....placement.balance.state import Made, Plan
+from ....placement.model.admission import divide
+from ....placement.model.cluster import Cluster
+from ....placement.model.score import TERMS, Score
+from ....placement.model.show import fixed, show_policy
 from .source import show_nodes, write_file
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ....placement.balance.report import Names
-    from ....placement.balance.state import Made, Plan
-    from ....placement.model.cluster import Cluster, Node
     from .hbal import Asked
 
 
 def say_tags(cluster: Cluster, asked: Asked) -> None:
     """Print the cluster's tags and policy."""
     if asked.verbose > 1:
-        from ....placement.model.show import show_policy
-
         sys.stdout.write(f"Loaded cluster tags: {','.join(cluster.tags)}\n")
         sys.stdout.write(f"Loaded cluster ipolicy: {show_policy(cluster.policy)}\n")
 
@@ -65,7 +74,11 @@ def say_group(cluster: Cluster, scope: Sequence[int], group: int, asked: Asked) 
             "Cluster is not N+1 happy, continuing but no guarantee that the cluster will end "
             "N+1 happy.\n"
         )
-    beyond = sum(_beyond_policy(node) for node in nodes if node.offline or not node.short)
+    beyond = 0
+    for node in nodes:
+        busy = divide(node.used_cpus, node.total_cpus)
+        over = node.policy.vcpu_ratio < busy or node.used_spindles > node.high_spindles
+        beyond += over and (node.offline or not node.short)
     if beyond:
         sys.stdout.write(f"The cluster contains {beyond} policy-violating nodes.\n")
         sys.stdout.write(
@@ -76,21 +89,8 @@ def say_group(cluster: Cluster, scope: Sequence[int], group: int, asked: Asked) 
         )
 
 
-def _beyond_policy(node: Node) -> bool:
-    """Return whether *node* has more cores or spindles in use than its policy allows."""
-    from ....placement.model.admission import divide
-
-    busy = divide(node.used_cpus, node.total_cpus)
-    return node.policy.vcpu_ratio < busy or node.used_spindles > node.high_spindles
-
-
 def say_score(which: str, cluster: Cluster, scope: Sequence[int], verbose: int) -> None:
     """Print the score, and with much to say its terms."""
-    from ....placement.allocate.solution import show_metric
-    from ....placement.balance.search import score_of
-    from ....placement.model.score import TERMS, Score
-    from ....placement.model.show import fixed
-
     overall = show_metric(score_of(cluster, scope))
     if verbose <= 2:
         sys.stdout.write(f"{which} score: {overall}\n")
@@ -111,8 +111,6 @@ def say_score(which: str, cluster: Cluster, scope: Sequence[int], verbose: int) 
 
 def say_balanced(score: float, least: float, asked: Asked) -> None:
     """Print that there is nothing to do."""
-    from ....placement.balance.report import show_short
-
     sys.stdout.write(
         f"Cluster is already well balanced (initial score {show_short(score)},\n"
         f"optimum score due to N+1 reservations {show_short(least)},\n"
@@ -120,18 +118,8 @@ def say_balanced(score: float, least: float, asked: Asked) -> None:
     )
 
 
-def say_step(names: Names, number: int, made: Made) -> None:
-    """Print the *number*-th move."""
-    from ....placement.balance.report import step_line
-
-    sys.stdout.write(step_line(names, number, made))
-    sys.stdout.flush()
-
-
 def say_end(plan: Plan, scope: Sequence[int], asked: Asked) -> None:
     """Print what *plan* comes to."""
-    from ....placement.allocate.solution import show_metric
-
     if not plan.steps:
         sys.stdout.write("No solution found\n")
     elif asked.verbose > 2:
@@ -147,8 +135,6 @@ def say_end(plan: Plan, scope: Sequence[int], asked: Asked) -> None:
 
 def say_sets(plan: Plan) -> None:
     """Print how much *plan* copies, and how far its moves can run side by side."""
-    from ....placement.balance.report import job_sets
-
     sets = len(job_sets(plan.steps))
     sys.stdout.write(f"Copied: {plan.copied / 1024:.1f} GiB, in {sets} sets of moves\n")
     if plan.given_up is not None:
@@ -170,8 +156,6 @@ def say_sums(before: Cluster, after: Cluster, scope: Sequence[int]) -> None:
 def show_cluster(cluster: Cluster, scope: Sequence[int], which: str, asked: Asked) -> None:
     """Print the instances and nodes, as far as the options ask for it."""
     if asked.has("print-instances"):
-        from ....placement.balance.report import instance_table
-
         sys.stderr.write(f"\n{which} instance map:\n{instance_table(cluster, scope)}")
     if asked.has("print-nodes"):
         part = cluster.copy()
@@ -181,8 +165,6 @@ def show_cluster(cluster: Cluster, scope: Sequence[int], which: str, asked: Aske
 
 def write_commands(names: Names, moves: Sequence[Made], asked: Asked) -> None:
     """Print or write Ganeti's commands, if they are asked for."""
-    from ....placement.balance.report import PROLOGUE, commands, shown_commands
-
     if not asked.has("print-commands"):
         return
     text = commands(names, moves)

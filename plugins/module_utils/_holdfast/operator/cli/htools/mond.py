@@ -9,6 +9,7 @@ answers count only if every node gave one; address, report, file and messages we
 from __future__ import annotations
 
 from ....errors import ClusterDataError
+from ....hints import Any, Callable, Optional, Sequence
 from ....placement.iallocator.json_text import (
     encode,
     items,
@@ -23,12 +24,7 @@ from ....placement.iallocator.json_text import (
 from ....placement.iallocator.json_text import text as word
 from ....placement.model.show import quoted_list
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any, Optional
-
-    Kept = Optional[dict[str, dict[str, Any]]]
+Kept = Optional[dict[str, dict[str, Any]]]
 
 PORT = 1815
 OF_NODES, OF_INSTANCES = "cpu-avg-load", "xen-cpu-avg-load"
@@ -94,23 +90,16 @@ def read_kept(text: str) -> dict[str, dict[str, Any]]:
         raise ClusterDataError("can't parse MonD data: it is nested too deeply") from None
     kept: dict[str, dict[str, Any]] = {}
     try:
-        for entry in _named("Parsing MonD's answer", _records, entries):
+        try:
+            records = [record(one) for one in items(entries)]
+        except ClusterDataError as error:
+            raise ClusterDataError(f"Parsing MonD's answer: {error}") from None
+        for entry in records:
             name = required("Parsing node's name", entry, "node", word)
             kept[name] = required("Parsing node's reports", entry, "reports", _by_collector)
     except ClusterDataError as error:
         raise ClusterDataError(f"can't parse MonD data: {error}") from None
     return kept
-
-
-def _named(what: str, read: Callable[[Any], Any], value: Any) -> Any:
-    try:
-        return read(value)
-    except ClusterDataError as error:
-        raise ClusterDataError(f"{what}: {error}") from None
-
-
-def _records(value: Any) -> list[dict[str, Any]]:
-    return [record(one) for one in items(value)]
 
 
 def _by_collector(reports: Any) -> dict[str, Any]:
@@ -128,21 +117,16 @@ def _read_report(value: Any) -> tuple[str, Any]:
     """
     report = record(value)
     name = part(report, "name", word)
-    part(report, "version", _version)
+    part(report, "version", _typed("DCVersion", _is_text))
     part(report, "format_version", whole)
     part(report, "timestamp", _time)
     if report.get("category") is not None:
         part(report, "category", _category)
-    part(report, "kind", _kind)
+    part(report, "kind", _typed("DCKind", _is_kind))
     data = part(report, "data", lambda found: found)
     known = ("category", "data", "format_version", "kind", "name", "timestamp", "version")
     no_others(report, known)
     return name, data
-
-
-def _version(value: Any) -> None:
-    if not isinstance(value, str):
-        raise _of_wrong_type(value, "DCVersion")
 
 
 def _time(value: Any) -> None:
@@ -152,20 +136,28 @@ def _time(value: Any) -> None:
         raise ClusterDataError("Unable to read Integer") from None
 
 
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_kind(value: Any) -> bool:
+    return value in KINDS and not isinstance(value, bool)
+
+
 def _category(value: Any) -> None:
-    if not isinstance(value, str):
-        raise _of_wrong_type(value, "DCCategory")
+    _typed("DCCategory", _is_text)(value)
     if value not in CATEGORIES:
         raise ClusterDataError(f"Invalid category name {value} for type DCCategory")
 
 
-def _kind(value: Any) -> None:
-    if isinstance(value, bool) or value not in KINDS:
-        raise _of_wrong_type(value, "DCKind")
+def _typed(kind: str, is_one: Callable[[Any], bool]) -> Callable[[Any], None]:
+    """Return a reader that refuses values which *is_one* does not take for the type *kind*."""
 
+    def read(value: Any) -> None:
+        if not is_one(value):
+            raise ClusterDataError(f"Invalid JSON value {encode(value)} for type {kind}")
 
-def _of_wrong_type(value: Any, kind: str) -> ClusterDataError:
-    return ClusterDataError(f"Invalid JSON value {encode(value)} for type {kind}")
+    return read
 
 
 def _reports(

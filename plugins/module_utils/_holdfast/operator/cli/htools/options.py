@@ -11,15 +11,11 @@ from __future__ import annotations
 import sys
 
 from ....errors import ClusterDataError, HoldfastError
+from ....hints import Callable, Sequence, TypeVar
 from ... import streams
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import TypeVar
-
-    Value = TypeVar("Value")
-    Option = tuple[str, str, int, str, str]
+Value = TypeVar("Value")
+Option = tuple[str, str, int, str, str]
 
 ANSWERED, BAD_INPUT, BAD_COMMAND_LINE = 0, 1, 2
 
@@ -28,14 +24,6 @@ NONE, NEEDED, MAYBE = 0, 1, 2
 
 An option is its letter, its name, one of these, the name of its value, and its help.
 """
-
-
-def prepare_output() -> bool:
-    """Prepare the standard streams; return whether there is a standard output."""
-    ready = streams.prepare_streams()
-    if not ready:
-        say_unwritten(streams.CLOSED)
-    return ready
 
 
 def finish_output(status: int) -> int:
@@ -97,7 +85,8 @@ def run_program(
     *program* is its name, its arguments in the usage, htools' name of it, and its first progress.
     """
     name, takes, of_htools, first = program
-    if not prepare_output():
+    if not streams.prepare_streams():
+        say_unwritten(streams.CLOSED)
         return BAD_INPUT
     help_text = usage(f"{name} {takes}", options)
     try:

@@ -7,8 +7,8 @@ from __future__ import annotations
 import sys
 
 from ....errors import ClusterDataError
+from ....hints import TYPE_CHECKING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....placement.model.cluster import Cluster
 
