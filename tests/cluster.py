@@ -53,7 +53,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.install import (  # noqa: E402
     library_archive,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402  # noqa: E402
+    cluster_key,
     disarm,
     node_files,
     policy,
@@ -103,11 +104,13 @@ class EmbeddedCluster:
         timing: dict[str, Any] | None = None,
         backend: str = "embedded",
         further_members: int = 0,
+        authentication: str = "enforce",
     ) -> None:
         """Lay everything out in *folder*; nothing runs yet.
 
         So many *further_members* are configured beside the three machines, and never run.
         """
+        self._timing = timing or {}
         self.folder = folder.resolve()
         self.backend = backend
         # Elsewhere, as the path of a Unix socket has at most 107 bytes.
@@ -132,7 +135,10 @@ class EmbeddedCluster:
         ]
         self._install()
         self.create_storage()
-        self._configure(timing or {})
+        self._declare_fence()
+        cluster_key.declare_key({"path": str(self.key), "keys": []}, False)
+        for name in NODES:
+            self.configure(name, authentication)
 
     def __enter__(self) -> EmbeddedCluster:
         """Switch all machines on."""
@@ -526,7 +532,34 @@ class EmbeddedCluster:
         metadata_plan = provision_metadata.plan_metadata(metadata, present, paths)
         provision_metadata.apply_metadata(metadata_plan, metadata, paths)
 
-    def _configure(self, timing: dict[str, Any]) -> None:
+    @property
+    def key(self) -> Path:
+        """The file of the cluster key, which the machines share."""
+        return self.folder / "cluster.key"
+
+    def configure(self, name: str, authentication: str) -> None:
+        """Write a node's configuration, which its daemons read when they start."""
+        own = {"watchdog_timeout": 0, "run_directory": self._run_directory(name)}
+        node_files.declare_node(
+            {
+                "config": str(self.config(name)),
+                "cluster": NAME,
+                "node": name,
+                "storage": str(self.folder / "storage"),
+                "folder": str(self.nodes / name),
+                "members": self._members,
+                "backend": self.backend,
+                "sanlock": own if self.sanlock is not None else {},
+                "agent_directories": [str(self.folder / "ocf"), "/usr/lib/ocf"],
+                "fence_configuration": str(self.folder / "fence.json"),
+                "authentication": authentication,
+                "cluster_key": str(self.key),
+                "timing": self._timing,
+            },
+            False,
+        )
+
+    def _declare_fence(self) -> None:
         fence = self.folder / "fence.json"
         device = {
             "agent": str(self.folder / "bin" / "fence_holdfast_machine"),
@@ -537,24 +570,6 @@ class EmbeddedCluster:
         node_files.declare_fence(
             {"path": str(fence), "devices": {"machines": device}, "nodes": levels}, False
         )
-        for name in NODES:
-            own = {"watchdog_timeout": 0, "run_directory": self._run_directory(name)}
-            node_files.declare_node(
-                {
-                    "config": str(self.config(name)),
-                    "cluster": NAME,
-                    "node": name,
-                    "storage": str(self.folder / "storage"),
-                    "folder": str(self.nodes / name),
-                    "members": self._members,
-                    "backend": self.backend,
-                    "sanlock": own if self.sanlock is not None else {},
-                    "agent_directories": [str(self.folder / "ocf"), "/usr/lib/ocf"],
-                    "fence_configuration": str(fence),
-                    "timing": timing,
-                },
-                False,
-            )
 
     def _run_directory(self, node: str) -> str:
         return str(self.sanlock / node) if self.sanlock is not None else ""
