@@ -98,7 +98,7 @@ def test_a_storage_that_is_mounted_late_is_waited_for_and_not_given_up(name):
 )
 def test_the_command_runs_by_the_interpreter_that_ansible_uses(interpreter, words):
     given = {} if interpreter is None else {"ansible_python_interpreter": interpreter}
-    assert command(**given) == f'exec {words} -m holdfast "$@"'
+    assert command(**given) == f'exec {words} -I "$library" "$@"'
 
 
 @pytest.mark.parametrize("daemon", ["sanlock", "wdmd"])

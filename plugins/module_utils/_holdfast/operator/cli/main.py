@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ...errors import HoldfastError
 from ...node.configuration import load
-from ...version import PACKAGE, VERSION
+from ...version import VERSION
 from ..streams import (
     CLOSED,
     Output,
@@ -297,14 +297,13 @@ def _run_machine(configuration: NodeConfiguration) -> None:
     """Run the machine in this process; the mark lets its power switch find the process."""
     from ...node.configuration import MARK
     from ...node.machine.machine import Machine
+    from ...process.own_program import own_program
 
     config = str(configuration.folder / "node.json")
-    command = [sys.executable, "-m", f"{PACKAGE.name}.program", "machine", "run", config]
+    command = own_program("machine", "run", config)
     mark = str(configuration.folder.resolve())
     if os.environ.get(MARK) != mark:
-        environment = {**os.environ, MARK: mark}
-        environment["PYTHONPATH"] = str(PACKAGE.parent)
-        os.execve(sys.executable, command, environment)
+        os.execve(sys.executable, command, {**os.environ, MARK: mark})
     if Machine(configuration).run():
         os.execve(sys.executable, command, os.environ)
 
