@@ -33,16 +33,8 @@ class FormatError(StorageError):
     """Bytes on shared storage do not have their format."""
 
 
-MALFORMED = (
-    InputError,
-    ValueError,
-    TypeError,
-    AttributeError,
-    LookupError,
-    ArithmeticError,
-    RecursionError,
-)
-"""The errors of decoding a document that does not have its format."""
+class DocumentError(HoldfastError):
+    """A document, or a value in it, does not have its format."""
 
 
 class LeaseError(HoldfastError):

@@ -27,9 +27,10 @@ from ..cluster.model.report import (
     sight_from_document,
 )
 from ..cluster.model.state import ClusterState, Intent
-from ..cluster.model.state_codec import known, state_document, state_from_document
+from ..cluster.model.state_codec import state_document, state_from_document
 from ..cluster.model.versions import LeaseVersion
-from ..errors import MALFORMED, FormatError, LeaseError
+from ..documents import fields_of, read_document, row
+from ..errors import DocumentError, FormatError, InputError, LeaseError
 from ..lease.embedded import EmbeddedLeases
 from ..lease.interface import LeaseHolder, Leases
 from ..storage.lockspace.host_timing import LeaseTiming
@@ -474,11 +475,12 @@ class ClusterStorage:
             same: T = parsed[1]
             return same
         try:
-            content = parse(json.loads(record.payload))
-        except MALFORMED as error:
+            what = f"The {kind.name} record of host id {host_id}"
+            content = parse(read_document(record.payload, what))
+        except (DocumentError, InputError) as error:
             raise FormatError(
                 f"The {kind.name} record of host id {host_id} in"
-                f" {self._configuration.state_path} is whole but cannot be understood: {error!r}."
+                f" {self._configuration.state_path} is whole but cannot be understood: {error}"
             ) from error
         self._parsed[key] = (record, content)
         return content
@@ -501,8 +503,10 @@ class ClusterStorage:
         record = self._records.read(Kind.CRM, self._configuration.me.host_id)
         if record is None:
             return 0, {}
-        document: dict[str, Any] = json.loads(record.payload)
-        return record.epoch, document
+        try:
+            return record.epoch, row(read_document(record.payload, "This node's CRM record"))
+        except DocumentError as error:
+            raise FormatError(str(error)) from error
 
     def _write_crm(self, epoch: int, document: dict[str, Any], freeing: Freeing) -> None:
         """Write this node's CRM slot; after an error the recorded *freeing* is unknown."""
@@ -540,13 +544,16 @@ def payload(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document, separators=(",", ":")).encode()
 
 
-def _parse_intent(document: dict[str, Any]) -> Intent | None:
+def _parse_intent(document: object) -> Intent | None:
     """Return the intent in a CRM's record, None if it has none."""
-    row = document.get("intent")
-    return Intent(**known(Intent, row)) if row else None
+    intent = row(document).get("intent")
+    return Intent(**_INTENT.read(intent)) if intent else None
 
 
-def _parse_freeing(document: dict[str, Any]) -> Freeing | None:
+_INTENT = fields_of(Intent)
+
+
+def _parse_freeing(document: object) -> Freeing | None:
     """Return which host leases a CRM's record names as about to be freed, None for none."""
-    row = document.get("freeing")
-    return freeing_from_document(row) if row else None
+    freeing = row(document).get("freeing")
+    return freeing_from_document(freeing) if freeing else None

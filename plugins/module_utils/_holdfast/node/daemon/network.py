@@ -23,7 +23,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from ...errors import InputError
+from ...documents import read_document, row, text
+from ...errors import DocumentError, InputError
 from ...storage.lockspace.host_timing import LeaseTiming
 from ..configuration import CRM, Member, NodeConfiguration
 from .supervision import Notifier
@@ -161,10 +162,11 @@ class Network:
 
     def _read(self, data: bytes) -> tuple[str, str, int | None]:
         try:
-            message = json.loads(data)
-            if message["cluster"] == self._cluster:
-                return str(message["kind"]), str(message["node"]), _beat(message.get("beat"))
-        except (ValueError, KeyError, TypeError):
+            message = row(read_document(data, "A datagram"))
+            if message.get("cluster") == self._cluster:
+                kind, node = text(message.get("kind")), text(message.get("node"))
+                return kind, node, _beat(message.get("beat"))
+        except DocumentError:
             pass
         return "", "", None
 

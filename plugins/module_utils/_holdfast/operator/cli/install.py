@@ -21,7 +21,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from ...errors import HoldfastError
+from ...documents import read_document
+from ...errors import DocumentError, HoldfastError
 from ...storage.whole_file import write_bytes
 from ...version import PACKAGE
 
@@ -96,8 +97,8 @@ def made_of(path: Path) -> dict[str, Any] | None:
     """Return the note in a compiled library; None if there is none."""
     try:
         with zipfile.ZipFile(path) as archive:
-            found = json.loads(archive.read(MADE_OF))
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+            found = read_document(archive.read(MADE_OF), MADE_OF)
+    except (OSError, KeyError, DocumentError, zipfile.BadZipFile):
         return None
     return found if isinstance(found, dict) else None
 
