@@ -12,6 +12,8 @@ import enum
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ...text import printable
+
 
 class Kind(str, enum.Enum):
     """What a metric's numbers are."""
@@ -82,7 +84,7 @@ def _escaped(text: str) -> str:
 
 
 def _escaped_help(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n")
+    return printable(text).replace("\\", "\\\\").replace("\n", "\\n")
 
 
 PREFIX = "holdfast_"
