@@ -32,6 +32,7 @@ from ...node.daemon.record_guard import read_records, report_older_than_told
 from ...process.apart import TimeUpError, run_apart
 from ...storage.whiteboard.block import HostBlock
 from ...storage.whiteboard.board import Board
+from ...text import clean
 from .problems import (
     UNHELD,
     leases_being_freed,
@@ -156,8 +157,8 @@ def disarm_document(state: ClusterState, wanted: Wanted) -> dict[str, Any] | Non
         return None
     by = wanted.disarmed_by or Maintenance()
     return {
-        "state": state.disarm,
-        "mode": state.disarm_mode,
+        "state": clean(state.disarm),
+        "mode": clean(state.disarm_mode),
         "waits_for": state.disarm_waits,
         "reason": by.reason,
         "owner": by.owner,
