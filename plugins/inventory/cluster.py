@@ -123,7 +123,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     @staticmethod
     def _sanitize_group_name(name):
         """Return the name of a constructed group, which is never a template."""
-        return to_safe_group_name(name, force=_MARKS.search(str(name)) is not None, silent=True)
+        return to_safe_group_name(name, force=_MARKS.search(str(name)) is not None)
 
     def verify_file(self, path):
         """Return whether the file is called as this plugin's are."""

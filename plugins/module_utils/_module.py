@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ._holdfast.errors import HoldfastError, InputError
+from ._holdfast.errors import HoldfastError, InputError, of_system
 from ._holdfast.names import did_you_mean
 from ._holdfast.result import Result
 from ._holdfast.secrets import HIDDEN, secret_values
@@ -193,6 +193,9 @@ def run(
         result = act(module.params, module.check_mode)
     except HoldfastError as error:
         module.fail_json(msg=printable(str(error)))
+    except OSError as error:
+        # Such as a path that is too long for the system.
+        module.fail_json(msg=printable(str(of_system(error))))
     for warning in result.warnings:
         module.warn(clean(warning))
     values = _json_data(dict(result.values))

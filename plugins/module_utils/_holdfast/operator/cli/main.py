@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ...errors import HoldfastError
+from ...errors import HoldfastError, of_system
 from ...node.configuration import load
 from ...version import VERSION
 from ..streams import (
@@ -69,6 +69,12 @@ def main(arguments: Sequence[str]) -> int:
         complain(f"holdfast: {clean(error)}\n")
         return no_answer
     except BrokenPipeError:
+        return no_answer
+    except OSError as error:
+        # Such as a path that is too long for the system.
+        from ...text import clean
+
+        complain(f"holdfast: {clean(of_system(error))}\n")
         return no_answer
     except KeyboardInterrupt:
         complain(
