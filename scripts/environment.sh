@@ -49,12 +49,12 @@ check_checkout() {
 find_python() {
     python='' found='' incomplete=''
     for candidate in ${HOLDFAST_PYTHON:-python3 python3.13 python3.12 python3.11 python3.10 python3.14}; do
-        version=$("$candidate" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || continue
+        version=$("$candidate" -I -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || continue
         case $version in
             2.* | 3.[0-9]) found="$found, $candidate is $version" ; continue ;;
         esac
-        if "$candidate" -c 'import ensurepip, venv' 2>/dev/null; then
-            python=$("$candidate" -c 'import os, sys; print(os.path.realpath(sys.executable))')
+        if "$candidate" -I -c 'import ensurepip, venv' 2>/dev/null; then
+            python=$("$candidate" -I -c 'import os, sys; print(os.path.realpath(sys.executable))')
             return
         fi
         incomplete=${incomplete:-$version}

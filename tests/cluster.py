@@ -76,6 +76,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.fami
     carries,
     process_table,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.own_program import (  # noqa: E402
+    own_program,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision import (  # noqa: E402
     lockspace as provision_lockspace,
 )
@@ -85,7 +88,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.prov
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whole_file import (  # noqa: E402
     cluster_paths,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.version import PACKAGE  # noqa: E402
 from installed_agents import install_command, install_fence_agent  # noqa: E402
 
 NAME = "test"
@@ -224,11 +226,7 @@ class EmbeddedCluster:
     def holdfast(self, *words: str, on: str = "n1") -> subprocess.CompletedProcess[str]:
         """Run the command of an operator on a node; the caller judges its exit status."""
         return subprocess.run(
-            [
-                *(sys.executable, "-m", f"{PACKAGE.name}.program", *words),
-                *("--config", str(self.config(on))),
-            ],
-            env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)},
+            own_program(*words, "--config", str(self.config(on))),
             cwd=self.folder,
             capture_output=True,
             text=True,

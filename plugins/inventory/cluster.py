@@ -98,12 +98,18 @@ keyed_groups:
 import re
 
 from ansible.errors import AnsibleParserError
+from ansible.inventory.group import to_safe_group_name
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils._holdfast.errors import HoldfastError
 from ..module_utils._holdfast.operator.cluster_info import ask_for_status
-from ..module_utils._holdfast.operator.report.inventory import inventory_groups, inventory_variables
+from ..module_utils._holdfast.operator.report.inventory import (
+    checked_status,
+    inventory_groups,
+    inventory_variables,
+)
+from ..module_utils._holdfast.text import clean
 
 _MARKS = re.compile("[{]|#jinja2")
 ENDINGS = ("holdfast.yml", "holdfast.yaml")
@@ -113,6 +119,11 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     """Makes hosts and groups of a cluster's status."""
 
     NAME = "holdfast.ha.cluster"
+
+    @staticmethod
+    def _sanitize_group_name(name):
+        """Return the name of a constructed group, which is never a template."""
+        return to_safe_group_name(name, force=_MARKS.search(str(name)) is not None)
 
     def verify_file(self, path):
         """Return whether the file is called as this plugin's are."""
@@ -130,7 +141,12 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 f"group_prefix: {prefix!r} is not accepted; expected letters, digits and"
                 " underscores."
             )
-        self._fill(self._status(path, cache), prefix)
+        try:
+            # From the cache, too: a file of it is no better than an answer.
+            status = checked_status(self._status(path, cache))
+        except HoldfastError as error:
+            raise AnsibleParserError(f"The status is not one: {error}") from error
+        self._fill(status, prefix)
 
     def _status(self, path, cache):
         """Return the status, from the cache where that is wanted and has it."""
@@ -174,6 +190,11 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             variables = self.inventory.get_host(node).get_vars()
             self._set_composite_vars(self.get_option("compose"), variables, node, strict)
             variables = self.inventory.get_host(node).get_vars()
+            for name in self.get_option("compose"):
+                # Made of texts that are no templates, it would be one itself.
+                if name in variables:
+                    variables[name] = _no_template(variables[name])
+                    self.inventory.set_variable(node, name, variables[name])
             self._add_host_to_composed_groups(self.get_option("groups"), variables, node, strict)
             self._add_host_to_keyed_groups(self.get_option("keyed_groups"), variables, node, strict)
 
@@ -181,10 +202,13 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 def _no_template(value):
     """Return *value* with each text that could be taken for a template marked as none.
 
-    Reasons hold what agents printed.
+    Reasons hold what agents printed: they get no control characters through either.
     """
     if isinstance(value, dict):
-        return {key: _no_template(one) for key, one in value.items()}
-    if isinstance(value, list):
+        return {_no_template(key): _no_template(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
         return [_no_template(one) for one in value]
-    return wrap_var(value) if isinstance(value, str) and _MARKS.search(value) else value
+    if not isinstance(value, str):
+        return value
+    text = value if value.isprintable() else clean(value)
+    return wrap_var(text) if _MARKS.search(text) else text

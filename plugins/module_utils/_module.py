@@ -18,10 +18,11 @@ from typing import Any, NoReturn
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ._holdfast.errors import HoldfastError, InputError
+from ._holdfast.errors import HoldfastError, InputError, of_system
 from ._holdfast.names import did_you_mean
 from ._holdfast.result import Result
 from ._holdfast.secrets import HIDDEN, secret_values
+from ._holdfast.text import clean, printable
 
 
 @dataclass(frozen=True)
@@ -191,14 +192,17 @@ def run(
     try:
         result = act(module.params, module.check_mode)
     except HoldfastError as error:
-        module.fail_json(msg=str(error))
+        module.fail_json(msg=printable(str(error)))
+    except OSError as error:
+        # Such as a path that is too long for the system.
+        module.fail_json(msg=printable(str(of_system(error))))
     for warning in result.warnings:
-        module.warn(warning)
+        module.warn(clean(warning))
     values = _json_data(dict(result.values))
     if module._diff and (result.before is not None or result.after is not None):
         values["diff"] = {"before": _text(result.before), "after": _text(result.after)}
     if result.failure:
-        module.fail_json(msg=result.failure, changed=result.changed, **values)
+        module.fail_json(msg=printable(result.failure), changed=result.changed, **values)
     module.exit_json(changed=result.changed, **values)
 
 
@@ -218,5 +222,5 @@ def _text(value: object | None) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        return value
+        return printable(value)
     return json.dumps(value, indent=2, sort_keys=True) + "\n"

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import resource
 import statistics
 import subprocess
@@ -191,8 +190,7 @@ def measure(command: tuple[str, ...], config: Path, library: Path) -> tuple[floa
     """Return the seconds of CPU and the elapsed ones of one call."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     found = subprocess.run(
-        [sys.executable, "-m", "holdfast", *command, "--config", str(config)],
-        env={**os.environ, "PYTHONPATH": str(library)},
+        [sys.executable, "-I", str(library), *command, "--config", str(config)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         timeout=120,

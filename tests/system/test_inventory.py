@@ -18,7 +18,8 @@ from playing import ansible_environment
 def inventory(cluster: EmbeddedCluster, folder: Path) -> dict[str, Any]:
     """Return what ansible-inventory makes of the cluster, asking n1 first."""
     source = folder / "holdfast.yml"
-    command = [sys.executable, "-m", "holdfast", "status", "--json"]
+    library = str(cluster.folder / "lib" / "holdfast.pyz")
+    command = [sys.executable, "-I", library, "status", "--json"]
     asked = {
         "nodes": ["n1", "n2", "n3"],
         "command": [*command, "--config", f"{cluster.nodes}/{{node}}/node.json"],
@@ -26,11 +27,7 @@ def inventory(cluster: EmbeddedCluster, folder: Path) -> dict[str, Any]:
     source.write_text(yaml.safe_dump({"plugin": "holdfast.ha.cluster", **asked}))
     found = subprocess.run(
         [sys.executable, "-m", "ansible.cli.inventory", "-i", str(source), "--list"],
-        env=ansible_environment(
-            folder,
-            PYTHONPATH=str(cluster.folder / "lib" / "holdfast.pyz"),
-            ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED="true",
-        ),
+        env=ansible_environment(folder, ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED="true"),
         cwd=folder,
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -24,10 +23,10 @@ Numbers = dict[tuple[str, ...], float]
 def metrics(cluster: EmbeddedCluster, node: str, folder: Path) -> Numbers:
     """Return the numbers of a node by name and the values of the labels, the cluster's aside."""
     path = folder / "holdfast.prom"
-    command = [sys.executable, "-m", "holdfast", "metrics", "--write", str(path)]
+    library = str(cluster.folder / "lib" / "holdfast.pyz")
+    command = [sys.executable, "-I", library, "metrics", "--write", str(path)]
     subprocess.run(
         [*command, "--config", str(cluster.config(node))],
-        env={**os.environ, "PYTHONPATH": str(cluster.folder / "lib" / "holdfast.pyz")},
         check=True,
         timeout=60,
     )

@@ -10,6 +10,7 @@ import importlib.util
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -422,3 +423,139 @@ def test_a_fence_is_told_while_metrics_are_waited_for(arguments, tmp_path):
     found = kinds(asyncio.run(told()))
     assert found[0] == ("node_fenced", "n2")
     assert found[-1] == ("lease_margin_small", "n1")
+
+
+LOOKUP = "{{ lookup('pipe', 'touch owned') }}"
+HOSTILE = f"{LOOKUP}{{% raw %}}#jinja2: x\x1b]0;owned\x07\x9b31m\u202e\r\n\0"
+
+
+def hostile_status():
+    """Return a status with a template and control characters wherever a text may be."""
+    status = after_failover()
+    for node in status["nodes"].values():
+        node["reason"] = HOSTILE
+    for failover in status["failovers"]:
+        failover.update(reason=HOSTILE, proof=HOSTILE)
+    return {**status, "problems": [HOSTILE, *[f"{HOSTILE} {one}" for one in range(5000)]]}
+
+
+def test_what_an_agent_printed_is_no_template_and_controls_no_terminal(tmp_path):
+    cluster = source.Cluster()
+    cluster.look(source.read_status(json.dumps(healthy())))
+    events = cluster.look(source.read_status(json.dumps(hostile_status())))
+    assert {event["kind"] for event in events} == {"node_fenced", "problem", "failover_finished"}
+    for event in events:
+        for one in event.values():
+            assert not isinstance(one, str) or one.isprintable()
+    assert len(events) < 1100
+    event = {"ansible_eda": {"event": {"holdfast": events[0]}}}
+    (tmp_path / "event.json").write_text(json.dumps(event))
+    text = "{{ ansible_eda.event.holdfast.text }}"
+    tasks = [{"ansible.builtin.debug": {"msg": text}}]
+    play = {"hosts": "localhost", "gather_facts": False, "tasks": tasks}
+    (tmp_path / "play.yml").write_text(yaml.safe_dump([play]))
+    found = subprocess.run(
+        [sys.executable, "-m", "ansible.cli.playbook", "-e", "@event.json", "play.yml"],
+        env={
+            **os.environ,
+            "ANSIBLE_HOME": str(tmp_path / "home"),
+            "ANSIBLE_LOCAL_TEMP": str(tmp_path / "home" / "tmp"),
+            "LC_ALL": "C.UTF-8",
+        },
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert "lookup('pipe'" in found.stdout
+    assert not (tmp_path / "owned").exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"nodes": []},
+        {"nodes": {"n1": []}},
+        {"nodes": {"-oProxyCommand=id": healthy()["nodes"]["n1"]}},
+        {"nodes": {"{{ x }}": healthy()["nodes"]["n1"]}},
+        {"manager": None},
+        {"problems": "all"},
+        {"problems": None},
+        {"failovers": [{}]},
+        {"failovers": [{"node": "n1", "recorded": [], "finished": 0, "seconds": {}}]},
+        {"cluster": {}},
+        {"cluster": "a\x1bb"},
+        {"rules": [1]},
+    ],
+)
+def test_a_status_that_is_none_is_passed_over_like_no_answer(arguments, tmp_path, change):
+    (tmp_path / "n1").write_text(json.dumps({**healthy(), **change}))
+    (tmp_path / "n2").write_text(json.dumps({**healthy(), "cluster": "second"}))
+    assert asyncio.run(source.ask(arguments))["cluster"] == "second"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        '{"cluster": 1e999}',
+        '{"cluster": ' + "9" * 100_000 + "}",
+        "NaN",
+        "{}",
+        "null",
+        '"nodes"',
+    ],
+)
+def test_no_answer_ends_the_source(arguments, tmp_path, text):
+    for node in ("n1", "n2", "n3"):
+        (tmp_path / node).write_text(text)
+
+    async def first():
+        queue = asyncio.Queue()
+        task = asyncio.create_task(source.main(queue, arguments))
+        found = await asyncio.wait_for(queue.get(), 60)
+        for node in ("n1", "n2", "n3"):
+            (tmp_path / node).write_text(json.dumps(healthy()))
+        after = await asyncio.wait_for(queue.get(), 60)
+        task.cancel()
+        return found["holdfast"]["kind"], after["holdfast"]["kind"]
+
+    assert asyncio.run(first()) == ("unreachable", "reachable")
+
+
+def test_an_answer_without_end_is_ended(arguments, monkeypatch):
+    monkeypatch.setattr(source, "MOST_BYTES", 1 << 16)
+    command = [sys.executable, "-c", "while True: print('{node}' * 1000)"]
+    began = time.monotonic()
+    with pytest.raises(OSError, match="longer than 65536 bytes"):
+        asyncio.run(source.ask({**arguments, "command": command, "nodes": ["n1"]}))
+    assert time.monotonic() - began < 10.0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'holdfast_node_score{cluster="demo",node="n2"} many',
+        'holdfast_node_score{cluster="demo",node="n2"} 1e999',
+        'holdfast_node_score{cluster="demo",node="n2"} nan',
+        'holdfast_node_score{cluster="demo",node="{{ x }}"} 1',
+        "holdfast_node_score{" + "a" * 1_000_000 + "} 1",
+        "holdfast_node_score{" + 'a="\\"' * 200_000 + "} 1",
+    ],
+)
+def test_a_line_of_metrics_that_is_none_is_passed_over(line):
+    measures = source.Measures(source.checked({}))
+    good = metrics(healthy(), 3.0)
+    assert kinds(measures.look({"n1": f"{line}\n{good}"})) == [("lease_margin_small", "n1")]
+    assert measures.look({"n2": 'holdfast_node_score{} 1\nholdfast_x{a="b"} 2'}) == []
+
+
+def test_an_expected_file_that_is_nested_too_deep_is_told_as_such(tmp_path):
+    path = tmp_path / "expected.yml"
+    path.write_text("holdfast_services: " + "[" * 5000)
+    events = source.drift(healthy(), str(path))
+    assert kinds(events) == [("expected_unreadable", "")]

@@ -4,7 +4,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+import shutil
+import subprocess
 from pathlib import Path
 
 import jinja2
@@ -48,6 +51,53 @@ def test_what_writes_the_metrics_is_waited_for_by_nobody():
     assert "Before" not in metrics
     for name in ("lrm", "crm", "leave"):
         assert "holdfast-metrics.service" not in str(unit(name))
+
+
+@pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed"
+)
+@pytest.mark.parametrize(("name", "most"), [("crm", 4.0), ("metrics", 3.0), ("leave", 3.0)])
+def test_a_unit_exposes_no_more_than_it_needs(name, most, tmp_path):
+    path = tmp_path / f"holdfast-{name}.service"
+    text = (TEMPLATES / f"{path.name}.j2").read_text(encoding="utf-8")
+    path.write_text(jinja2.Template(text).render(VARIABLES) + "\n")
+    command = ["systemd-analyze", "security", "--offline=true", "--no-pager", str(path)]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    if "unrecognized option" in found.stderr:
+        pytest.skip("systemd-analyze is older than version 250, and cannot judge a file")
+    exposure = re.search(r"Overall exposure level for \S+: ([0-9.]+)", found.stdout)
+    assert exposure is not None, found.stdout + found.stderr
+    assert float(exposure[1]) <= most, found.stdout
+
+
+@pytest.mark.parametrize("name", ["crm", "metrics", "leave"])
+def test_a_unit_has_a_call_refused_instead_of_being_ended_for_it(name):
+    assert unit(name)["SystemCallErrorNumber"] == ["EPERM"]
+    assert unit(name)["NoNewPrivileges"] == ["yes"]
+
+
+def test_a_crm_reaches_what_fence_agents_need():
+    crm = unit("crm")
+    # ProtectClock= alone would leave them the clock as their only device.
+    assert crm["DeviceAllow"] == ["char-*", "rw", "block-*", "rw"]
+    assert "PrivateDevices" not in crm
+    assert "PrivateNetwork" not in crm
+    assert {"AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"} <= {*crm["RestrictAddressFamilies"]}
+    # Keys of ssh are below /root.
+    assert crm["ProtectHome"] == ["read-only"]
+    assert "@raw-io" not in crm["SystemCallFilter"]
+    capabilities = {"CAP_DAC_OVERRIDE", "CAP_NET_RAW", "CAP_SYS_RAWIO", "CAP_SYS_ADMIN", "CAP_KILL"}
+    assert capabilities <= {*crm["CapabilityBoundingSet"]}
+
+
+def test_the_metrics_can_be_read_by_the_node_exporter():
+    assert unit("metrics")["UMask"] == ["0022"]
+
+
+def test_leaving_takes_the_port_of_the_lrm():
+    leave = unit("leave")
+    assert {"AF_INET", "AF_INET6"} <= {*leave["RestrictAddressFamilies"]}
+    assert "PrivateNetwork" not in leave
 
 
 @pytest.mark.parametrize("name", ["lrm", "crm"])
@@ -98,7 +148,7 @@ def test_a_storage_that_is_mounted_late_is_waited_for_and_not_given_up(name):
 )
 def test_the_command_runs_by_the_interpreter_that_ansible_uses(interpreter, words):
     given = {} if interpreter is None else {"ansible_python_interpreter": interpreter}
-    assert command(**given) == f'exec {words} -m holdfast "$@"'
+    assert command(**given) == f'exec {words} -I "$library" "$@"'
 
 
 @pytest.mark.parametrize("daemon", ["sanlock", "wdmd"])

@@ -25,6 +25,13 @@ class InputError(HoldfastError):
         super().__init__(f"{option}: {value!r} is not accepted; expected {expected}{end}")
 
 
+def of_system(error: OSError) -> HoldfastError:
+    """Return the error for a call of the system that failed where no call was expected to."""
+    name = str(error.filename) if error.filename is not None else "A call of the system"
+    shown = name if len(name) <= 200 else f"{name[:200]}..."
+    return HoldfastError(f"{shown} cannot be used: {error.strerror or error}.")
+
+
 class StorageError(HoldfastError):
     """Shared storage could not be read or written."""
 
@@ -33,16 +40,8 @@ class FormatError(StorageError):
     """Bytes on shared storage do not have their format."""
 
 
-MALFORMED = (
-    InputError,
-    ValueError,
-    TypeError,
-    AttributeError,
-    LookupError,
-    ArithmeticError,
-    RecursionError,
-)
-"""The errors of decoding a document that does not have its format."""
+class DocumentError(HoldfastError):
+    """A document, or a value in it, does not have its format."""
 
 
 class LeaseError(HoldfastError):

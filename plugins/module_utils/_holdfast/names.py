@@ -25,6 +25,13 @@ MAX_CLUSTER_NAME = 40
 MAX_PORT = 65535
 
 
+NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+"""A node name, at most 63 characters as in a host name (RFC 1123)."""
+
+SERVICE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,63}")
+"""A service id."""
+
+
 def cluster_name(value: object, option: str = "name") -> str:
     """Return *value* as a cluster name: it becomes part of file names on the storage."""
     return _name(value, option, "a cluster name", MAX_CLUSTER_NAME)
@@ -87,7 +94,7 @@ def number(value: object, option: str, least: float, most: float, unit: str = ""
 
 def absolute_path(value: object, option: str = "path") -> Path:
     """Return *value* as an absolute path."""
-    if isinstance(value, str) and value.startswith("/"):
+    if isinstance(value, str) and value.startswith("/") and "\0" not in value:
         return Path(value)
     raise InputError(option, value, "an absolute path")
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The holdfast command: what ``python3 -m holdfast`` runs."""
+"""The holdfast command: what ``python3 -I holdfast.pyz`` runs."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ def library_instead(loader: object) -> str:
     return "" if made_of.encode() in note else library
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Run the command with the words of this process; it ends the process."""
     other = library_instead(globals().get("__loader__"))
     if other:
-        os.environ["PYTHONPATH"] = other
-        os.execv(sys.executable, [sys.executable, "-m", "holdfast", *sys.argv[1:]])
+        # Isolated: neither the working directory nor PYTHONPATH is searched for modules.
+        os.execv(sys.executable, [sys.executable, "-I", other, *sys.argv[1:]])
     if sys.argv[1:2] == ["iallocator"]:
         # One process for each request: nothing is imported that it does not need.
         from .operator.cli.htools.hail import main_and_exit as answer_and_exit
@@ -45,3 +46,7 @@ if __name__ == "__main__":
     from .operator.cli.main import main_and_exit
 
     main_and_exit(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    main()

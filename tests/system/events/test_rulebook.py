@@ -36,9 +36,8 @@ def test_the_rulebook_tells_of_a_fence_and_of_the_recovery(
     (tmp_path / "hosts.yml").write_text("all: {hosts: {localhost: {ansible_connection: local}}}\n")
     (tmp_path / "holdfast").write_text(
         "#!/bin/sh\nnode=$1\nshift\n"
-        f"export PYTHONPATH='{cluster.folder}/lib/holdfast.pyz'\n"
         f"export HOLDFAST_CONFIG='{cluster.nodes}'/$node/node.json\n"
-        f"exec '{sys.executable}' -m holdfast \"$@\"\n"
+        f"exec '{sys.executable}' -I '{cluster.folder}/lib/holdfast.pyz' \"$@\"\n"
     )
     (tmp_path / "holdfast").chmod(0o755)
     settings = {

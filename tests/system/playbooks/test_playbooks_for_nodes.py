@@ -212,7 +212,7 @@ def update(cluster: EmbeddedCluster, tmp_path: Path) -> dict[str, object]:
         )
     )
     library = cluster.folder / "lib" / "holdfast.pyz"
-    python = ["env", f"PYTHONPATH={library}", sys.executable, "-m", "holdfast"]
+    python = [sys.executable, "-I", str(library)]
     reboot = [*python, "machine", "reboot", "{{ holdfast_config }}"]
     broken = f"{tmp_path}/broken/{{{{ inventory_hostname }}}}"
     own.write_text(

@@ -143,3 +143,97 @@ def test_only_files_that_are_called_so_are_taken(tmp_path, name, ours):
     path = tmp_path / name
     path.write_text("plugin: holdfast.ha.cluster\n")
     assert plugin.InventoryModule().verify_file(str(path)) is ours
+
+
+HOSTILE = "{{ lookup('pipe', 'touch ' ~ inventory_dir ~ '/owned') }}"
+
+
+def hostile_status():
+    """Return a status with a template and an escape sequence wherever a text may be."""
+    status = after_failover()
+    text = f"{HOSTILE}\x1b]0;owned\x07\u202e"
+    for node in status["nodes"].values():
+        node.update(reason=text, proof=text, problem=text)
+        node["maintenance"] = {"reason": text, "owner": text, "since": 1.0, "until": 0.0}
+    return status
+
+
+def test_no_text_of_a_status_is_a_template_in_a_play(inventory, tmp_path):
+    inventory.answer.write_text(json.dumps(hostile_status()))
+    inventory(
+        "--list",
+        strict=True,
+        compose={"note": "holdfast_reason", "notes": "[holdfast_proof, holdfast_maintenance]"},
+        keyed_groups=[{"key": "holdfast_problem", "prefix": "said"}],
+    )
+    book = tmp_path / "play.yml"
+    book.write_text(
+        yaml.safe_dump(
+            [
+                {
+                    "hosts": "holdfast_nodes",
+                    "gather_facts": False,
+                    "connection": "local",
+                    "tasks": [
+                        {"ansible.builtin.debug": {"msg": "{{ [note, notes, groups, hostvars] }}"}},
+                        {"ansible.builtin.set_fact": {"kept": "{{ note }}"}},
+                        {"ansible.builtin.debug": {"var": "kept"}},
+                    ],
+                }
+            ]
+        )
+    )
+    found = subprocess.run(
+        [sys.executable, "-m", "ansible.cli.playbook", "-i", "demo.holdfast.yml", str(book)],
+        env={
+            **os.environ,
+            "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".collections"),
+            "ANSIBLE_HOME": str(tmp_path / "home"),
+            "ANSIBLE_LOCAL_TEMP": str(tmp_path / "home" / "tmp"),
+            "LC_ALL": "C.UTF-8",
+        },
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert "lookup(" in found.stdout
+    assert not (tmp_path / "owned").exists()
+    for mark in ("\x1b]", "\x07", "\u202e", "u001b", "u202e"):
+        assert mark not in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (
+            lambda status: status["nodes"].update({"-oProxyCommand=id": status["nodes"]["n1"]}),
+            "-oP",
+        ),
+        (lambda status: status["nodes"].update({"n1,localhost": status["nodes"]["n1"]}), "n1,l"),
+        (lambda status: status["nodes"].update({"{{ x }}": status["nodes"]["n1"]}), "x }}"),
+        (lambda status: status["nodes"]["n2"].update(address="{{ x }}"), "address"),
+        (lambda status: status["nodes"]["n2"].update(host_lease=[]), "host_lease"),
+        (lambda status: status["nodes"]["n2"].update(services="web"), "services"),
+        (lambda status: status.update(nodes=[]), "nodes"),
+        (lambda status: status["manager"].update(node={}), "manager"),
+        (lambda status: status["services"].update({"a b": status["services"]["db"]}), "a b"),
+    ],
+)
+def test_a_status_that_is_not_one_makes_no_host(inventory, change, why):
+    status = after_failover()
+    change(status)
+    inventory.answer.write_text(json.dumps(status))
+    said = inventory("--list", fails=True)
+    assert "a status that is not one" in said
+    assert why in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("text", ["[" * 5000, '{"cluster": 1e999}', '{"nodes": {}, "nodes": 1}'])
+def test_an_answer_that_is_no_status_is_named(inventory, text):
+    inventory.answer.write_text(text)
+    assert "no status as JSON" in inventory("--list", fails=True)

@@ -27,6 +27,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     ClusterStorage,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
+    load,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import (
     rehearse_fence,
 )
@@ -174,7 +177,7 @@ def test_a_node_that_would_not_be_emptied_is_not_drained_unless_that_is_meant(ho
         ),
         (("maintenance", "drain", "n2", "--reason", ""), "a few words that say why"),
         (("maintenance", "hold", "--reason", " "), "a few words that say why"),
-        (("maintenance", "disarm", "--reason", ""), "a few words that say why"),
+        (("maintenance", "disarm", "--reason", "", "--yes"), "a few words that say why"),
         (("fence", "n2", "--reason", "", "--yes"), "a few words that say why"),
         (("service", "start", "web"), "the id of a declared service (there are none yet)"),
         (("service", "move", "web", "n2"), "the id of a declared service"),
@@ -226,11 +229,32 @@ def test_the_cluster_is_held_disarmed_and_managed_again(holdfast, cluster):
     assert cluster.wanted().global_maintenance.reason == "storage"
     assert "managed again" in holdfast("maintenance", "end", "--no-wait")[1]
     assert cluster.wanted().global_maintenance is None
-    assert holdfast("maintenance", "disarm", "--reason", "sanlock", "--no-wait")[0] == 0
+    disarm = ("maintenance", "disarm", "--reason", "sanlock", "--yes", "--no-wait")
+    assert holdfast(*disarm)[0] == 0
     assert cluster.wanted().disarm == "freeze"
     assert cluster.wanted().disarmed_by.reason == "sanlock"
     assert holdfast("maintenance", "end", "--no-wait")[0] == 0
     assert cluster.wanted().disarm == ""
+
+
+def test_no_cluster_is_disarmed_unless_somebody_agrees(holdfast, cluster, monkeypatch):
+    asked = ("maintenance", "disarm", "--reason", "sanlock", "--no-wait")
+    name = load(cluster.path).cluster
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{name}\n"))
+    status, _said, complained = holdfast(*asked)
+    assert (status, "no terminal to confirm; use --yes" in complained) == (2, True)
+    terminal = io.StringIO("yes\n")
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stdin", terminal)
+    status, said, complained = holdfast(*asked)
+    assert (status, f"not disarming {name}: " in complained) == (2, True)
+    assert "no service is recovered and no node is fenced" in said
+    assert cluster.wanted().disarm == ""
+    terminal = io.StringIO(f"{name}\n")
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stdin", terminal)
+    assert holdfast(*asked)[0] == 0
+    assert cluster.wanted().disarm == "freeze"
 
 
 def test_a_service_is_stopped_and_started_by_its_name(holdfast, cluster):

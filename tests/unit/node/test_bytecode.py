@@ -26,29 +26,37 @@ def library(tmp_path: Path) -> Path:
     return path
 
 
-def run(path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+IN_ITS_PLACE = (
+    "import os, sys; sys.path.insert(0, sys.argv[1]);"
+    " os.execv = lambda program, words: sys.exit(words[2]);"
+    " from holdfast import program; program.main()"
+)
+"""Shows which archive the one that was given would be replaced by."""
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *words],
-        env={**os.environ, "PYTHONPATH": str(path), "PYTHONVERBOSE": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-I", *words], capture_output=True, text=True, check=False
     )
 
 
 def archive_run(path: Path) -> str:
     """Run the command from an archive; return the archive from which it came in the end."""
-    found = run(path, "-m", "holdfast", "--version")
+    found = run("-v", str(path), "--version")
     assert found.stdout.startswith("holdfast ")
     lines = [
         one for one in found.stderr.splitlines() if "import 'holdfast.operator.cli.main'" in one
     ]
-    return lines[-1].partition('"')[2].partition("/holdfast/operator")[0]
+    if lines:
+        return lines[-1].partition('"')[2].partition("/holdfast/operator")[0]
+    return run("-c", IN_ITS_PLACE, str(path)).stderr.strip()
 
 
 def file_imported(path: Path) -> str:
     """Return the file of an archive from which a part of the library is imported."""
-    return run(path, "-c", "import holdfast.names as one; print(one.__file__)").stdout.strip()
+    text = "import sys; sys.path.insert(0, sys.argv[1]); from holdfast import names"
+    text += "; print(names.__file__)"
+    return run("-c", text, str(path)).stdout.strip()
 
 
 def test_the_compiled_library_is_run_without_compiling_anything(library: Path) -> None:

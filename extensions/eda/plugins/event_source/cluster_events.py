@@ -39,6 +39,10 @@ description:
     ends the source with a sentence that names it.
   - What lasts is told once, and again after it was gone. A problem of which only numbers change is
     the same one.
+  - Texts may have output of agents. They end after 4000 characters, control characters in them
+    become blanks, and C({{), C({%) and C({#) get a blank inside, so that a playbook to which an
+    event is passed does not take a text for a template.
+  - An answer that is not a status is passed over like no answer.
 options:
   nodes:
     description:
@@ -97,6 +101,21 @@ PLACE = "{node}"
 END_WAIT = 2.0
 """Seconds that a killed command gets to be gone."""
 
+MOST_BYTES = 64 << 20
+"""The longest answer of a command."""
+
+LONGEST_TEXT = 4000
+"""The number of characters of a text in an event."""
+
+LONGEST_LINE = 4096
+"""The number of characters of a line in the metrics."""
+
+MOST_PROBLEMS = 1000
+"""The number of problems that are told at once."""
+
+LARGEST = 1e28
+"""The largest amount of a number in an answer."""
+
 AT_ONCE = 32
 """So many nodes are asked for their metrics side by side."""
 
@@ -105,6 +124,15 @@ DECLARED = ("holdfast_services", "holdfast_rules")
 _DAY = 86400.0
 _SAMPLE = re.compile(r"^holdfast_(\w+)\{(.*)\} (\S+)$")
 _NUMBER = re.compile(r"(?<!\w)(?<!\w[.:-])\d+(?:\.\d+)?(?!\w|[.:-]\w)")
+_NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
+"""The name of a cluster or a node."""
+
+_SERVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,63}\Z")
+"""The name of a service or a rule."""
+
+_TEMPLATE = re.compile(r"\{(?=[{%#])|#(?=jinja2)")
+"""Where a text would begin to be a template of Ansible."""
+
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 BY_HAND = "fenced: "
@@ -167,16 +195,21 @@ class Cluster:
 
     def _problems(self, name: str, texts: list[str]) -> dict[str, Event]:
         """Return each problem by a key that it keeps while only numbers in its text change."""
+        texts = [plain(text) for text in texts[:MOST_PROBLEMS]]
         known = {key: one["text"] for key, one in self._lasting.items() if one["kind"] == "problem"}
+        by_text: dict[str, list[str]] = {}
+        by_form: dict[tuple[str, ...], list[str]] = {}
+        for key, text in known.items():
+            by_text.setdefault(text, []).append(key)
+            by_form.setdefault(_form(text), []).append(key)
         found: dict[str, Event] = {}
         # Those whose text is the same come first, so that no other takes their key.
-        for text in sorted(texts, key=lambda text: text not in known.values()):
-            same = [key for key, other in known.items() if other == text]
-            same += [key for key, other in known.items() if _form(other) == _form(text)]
+        for text in sorted(texts, key=lambda text: text not in by_text):
+            same = [key for key in by_text.get(text, ()) if key not in found]
+            same += [key for key in by_form.get(_form(text), ()) if key not in found]
             if not same:
                 self._problems_told += 1
             key = same[0] if same else f"problem {self._problems_told}"
-            known.pop(key, None)
             found[key] = _event("problem", name, text)
         return found
 
@@ -241,9 +274,13 @@ class Measures:
         told: set[str] = set()
         for node, text in metrics.items():
             numbers = samples(text)
-            names = (labels["cluster"] for _name, labels, _value in numbers)
+            names = (labels["cluster"] for _name, labels, _value in numbers if "cluster" in labels)
             self._name = next(names, self._name)
-            told.update(labels["node"] for name, labels, _value in numbers if name == "node_score")
+            told.update(
+                labels["node"]
+                for name, labels, _value in numbers
+                if name == "node_score" and "node" in labels
+            )
             self._take_rehearsals(numbers)
             now.update(self._small_margin(node, numbers))
         self._nodes = told or self._nodes
@@ -265,7 +302,7 @@ class Measures:
     def _take_rehearsals(self, numbers: list[Number]) -> None:
         """Keep the newest rehearsal of each node: the one with the report may be down later."""
         for name, labels, at in numbers:
-            if name == "fence_rehearsal_timestamp_seconds":
+            if name == "fence_rehearsal_timestamp_seconds" and "node" in labels:
                 self._rehearsed[labels["node"]] = max(self._rehearsed.get(labels["node"], 0.0), at)
 
     def _overdue(self) -> dict[str, Event]:
@@ -293,14 +330,131 @@ def _form(text: str) -> tuple[str, ...]:
 
 
 def samples(text: str) -> list[Number]:
-    """Return the numbers in the text of metrics by name, without the prefix, and labels."""
+    """Return the numbers in the text of metrics by name, without the prefix, and labels.
+
+    A line that is none is passed over, and so is one of a cluster or node without a proper name.
+    """
     found = []
     for line in text.splitlines():
-        match = _SAMPLE.match(line)
+        match = _SAMPLE.match(line) if len(line) <= LONGEST_LINE else None
         if match:
             labels = dict(_LABEL.findall(match[2]))
-            found.append((match[1], labels, float(match[3])))
+            names = [labels[one] for one in ("cluster", "node") if one in labels]
+            with contextlib.suppress(ValueError):
+                number = _amount(float(match[3]))
+                if all(_NODE.match(one) for one in names):
+                    found.append((match[1], labels, number))
     return found
+
+
+def plain(value: object) -> str:
+    """Return *value* as a text on one line that neither a terminal nor Ansible takes for more.
+
+    It has no control characters, and nothing in it begins a template.
+    """
+    text = str(value)[:LONGEST_TEXT]
+    if not text.isprintable():
+        text = "".join(one if one.isprintable() else " " for one in text)
+    return _TEMPLATE.sub(r"\g<0> ", text)
+
+
+def read_status(text: str) -> dict[str, Any]:
+    """Return the parts of a status that events are made of; ValueError says why it is none.
+
+    The library's own reader is out of reach, see the head of this file.
+    """
+    try:
+        status = json.loads(text, parse_constant=_refuse, parse_int=_whole, parse_float=_fraction)
+    except RecursionError:
+        raise ValueError("no status: it is nested too deep") from None
+    return _checked(status)
+
+
+def _refuse(word: str) -> object:
+    raise ValueError(f"{word} is no number")
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > 21:
+        raise ValueError("a number is too large")
+    return int(digits)
+
+
+def _fraction(digits: str) -> float:
+    return _amount(float(digits))
+
+
+def _amount(number: float) -> float:
+    """Return a number that can be calculated with."""
+    if not abs(number) <= LARGEST:
+        raise ValueError("a number is too large")
+    return number
+
+
+def _checked(status: object) -> dict[str, Any]:
+    """Return what is used of a status, each value of its type."""
+    whole = _row(status)
+    active = _row(whole.get("manager")).get("active")
+    return {
+        "cluster": _name(whole.get("cluster"), _NODE),
+        "manager": {"active": None if active is None else bool(active)},
+        "nodes": {
+            _name(name, _NODE): _checked_node(_row(one))
+            for name, one in _row(whole.get("nodes")).items()
+        },
+        "problems": [plain(one) for one in _rows(whole.get("problems"))],
+        "failovers": [_checked_failover(_row(one)) for one in _rows(whole.get("failovers"))],
+        "services": {_name(one, _SERVICE): {} for one in _row(whole.get("services"))},
+        "rules": [
+            {"name": _name(_row(one).get("name"), _SERVICE)} for one in _rows(whole.get("rules"))
+        ],
+    }
+
+
+def _checked_node(node: dict[str, Any]) -> dict[str, Any]:
+    maintenance = node.get("maintenance")
+    return {
+        "state": plain(node.get("state")),
+        "reason": plain(node.get("reason")),
+        "maintenance": maintenance and {"reason": plain(_row(maintenance).get("reason"))},
+        "host_lease": {"state": plain(_row(node.get("host_lease")).get("state"))},
+    }
+
+
+def _checked_failover(failover: dict[str, Any]) -> dict[str, Any]:
+    seconds = _row(failover.get("seconds"))
+    return {
+        "node": _name(failover.get("node"), _NODE),
+        "recorded": _number_of(failover.get("recorded")),
+        "finished": _number_of(failover.get("finished")),
+        "reason": plain(failover.get("reason")),
+        "proof": plain(failover.get("proof")),
+        "seconds": {plain(name): _number_of(one) for name, one in seconds.items()},
+    }
+
+
+def _row(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError("no status: an object is missing in it")
+    return value
+
+
+def _rows(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError("no status: a list is missing in it")
+    return value
+
+
+def _name(value: object, names: re.Pattern[str]) -> str:
+    if not isinstance(value, str) or not names.match(value):
+        raise ValueError(f"no status: {plain(value)[:60]!r} in it is not a name")
+    return value
+
+
+def _number_of(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError("no status: a number is missing in it")
+    return value
 
 
 async def main(queue: Any, args: dict[str, Any]) -> None:
@@ -432,10 +586,7 @@ async def ask(args: dict[str, Any]) -> dict[str, Any]:
     whys = []
     for node in args["nodes"]:
         try:
-            status = json.loads(await _run(args, node, "status", "--json"))
-            if not isinstance(status, dict) or "nodes" not in status:
-                raise ValueError("no status")
-            return status
+            return read_status(await _run(args, node, "status", "--json"))
         except (OSError, ValueError, asyncio.TimeoutError) as error:
             whys.append(f"{node}: {str(error) or 'no answer in time'}".lstrip(": "))
     raise OSError("; ".join(whys))
@@ -469,7 +620,7 @@ async def _run(args: dict[str, Any], node: str, *words: str) -> str:
         start_new_session=True,
     )
     try:
-        out, error = await asyncio.wait_for(process.communicate(), args["timeout"])
+        out, error = await asyncio.wait_for(_answer(process), args["timeout"])
     except BaseException:
         await _end(process)
         raise
@@ -477,6 +628,27 @@ async def _run(args: dict[str, Any], node: str, *words: str) -> str:
         said = error.decode("utf-8", "replace").strip().splitlines()
         raise OSError(said[-1] if said else f"exit status {process.returncode}")
     return out.decode("utf-8", "replace")
+
+
+async def _answer(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
+    """Return what a command prints until it ends; OSError when that is too much."""
+    out, error, _status = await asyncio.gather(
+        _read_all(process.stdout), _read_all(process.stderr), process.wait()
+    )
+    return out, error
+
+
+async def _read_all(stream: Any) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        part = await stream.read(1 << 16)
+        if not part:
+            return b"".join(parts)
+        size += len(part)
+        if size > MOST_BYTES:
+            raise OSError(f"its answer is longer than {MOST_BYTES} bytes")
+        parts.append(part)
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
@@ -492,7 +664,9 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 def _event(kind: str, cluster: str, text: str, **more: Any) -> Event:
-    return {"kind": kind, "cluster": cluster, "text": text, **more}
+    texts = {"cluster": cluster, "text": text, **more}
+    told = {key: plain(one) if isinstance(one, str) else one for key, one in texts.items()}
+    return {"kind": kind, **told}
 
 
 def _over(event: Event, cluster: str) -> Event:
@@ -536,7 +710,9 @@ def read_expected(path: str) -> dict[str, set[str]]:
             found = yaml.safe_load(file)
     except OSError as error:
         raise ValueError(f"The file {path} of expected cannot be read: {error.strerror}.") from None
-    except (UnicodeError, yaml.YAMLError) as error:
+    except RecursionError:
+        raise ValueError(f"The file {path} of expected is nested too deep.") from None
+    except (UnicodeError, yaml.YAMLError, ValueError, OverflowError) as error:
         first = " ".join(str(error).split())
         raise ValueError(f"The file {path} of expected is no YAML: {first}.") from None
     try:

@@ -10,12 +10,12 @@ one of its plugs, and it must not get two calls at once.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import FenceError, InputError
+from ..documents import read_document
+from ..errors import DocumentError, FenceError, InputError
 from ..names import node_name, whole_number
 from .call import check_plug
 from .plugs import parse_host_map
@@ -278,10 +278,10 @@ def load_fence_configuration(path: str) -> FenceConfiguration:
     """
     data = read_private_file(path, "The fence configuration", _MAX_FILE)
     try:
-        document = json.loads(data)
-    except ValueError as error:
-        # The error of the JSON reader shows a position, never the text around it.
-        raise FenceError(f"The fence configuration {path} is not JSON: {error}.") from None
+        # An error has a position or the name of a key, never a value.
+        document = read_document(data, f"The fence configuration {path}", _MAX_FILE, unique=True)
+    except DocumentError as error:
+        raise FenceError(str(error)) from None
     return parse_fence_configuration(document, path)
 
 

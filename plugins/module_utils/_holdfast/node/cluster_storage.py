@@ -26,8 +26,9 @@ from ..cluster.model.report import (
     sight_from_document,
 )
 from ..cluster.model.state import ClusterState, Intent
-from ..cluster.model.state_codec import known, state_document, state_from_document
+from ..cluster.model.state_codec import state_document, state_from_document
 from ..cluster.model.versions import LeaseVersion
+from ..documents import fields_of, row
 from ..errors import FormatError, LeaseError
 from ..lease.embedded import EmbeddedLeases
 from ..lease.interface import LeaseHolder, Leases
@@ -496,13 +497,16 @@ def _age(state: ClusterState) -> tuple[int, int]:
     return state.generation, state.epoch
 
 
-def _parse_intent(document: dict[str, Any]) -> Intent | None:
+def _parse_intent(document: object) -> Intent | None:
     """Return the intent in a CRM's record, None if it has none."""
-    row = document.get("intent")
-    return Intent(**known(Intent, row)) if row else None
+    intent = row(document).get("intent")
+    return Intent(**_INTENT.read(intent)) if intent else None
 
 
-def _parse_freeing(document: dict[str, Any]) -> Freeing | None:
+_INTENT = fields_of(Intent)
+
+
+def _parse_freeing(document: object) -> Freeing | None:
     """Return which host leases a CRM's record names as about to be freed, None for none."""
-    row = document.get("freeing")
-    return freeing_from_document(row) if row else None
+    freeing = row(document).get("freeing")
+    return freeing_from_document(freeing) if freeing else None

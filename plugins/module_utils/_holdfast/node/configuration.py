@@ -9,7 +9,6 @@ The file is JSON, written by the role ``node``, and the same on all nodes but fo
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
 import stat
@@ -21,7 +20,8 @@ from typing import Any
 
 from .. import names
 from ..cluster.model.observed import Timing
-from ..errors import InputError, StorageError
+from ..documents import read_document_file
+from ..errors import DocumentError, InputError, StorageError
 from ..storage.authentication import Policy
 from ..storage.lockspace.host_timing import (
     FIXED_WATCHDOG_TIMEOUT,
@@ -208,12 +208,13 @@ def make_private(directory: Path) -> None:
 def load(path: Path) -> NodeConfiguration:
     """Return a node's checked configuration file; raises ``InputError`` naming what is wrong."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = read_document_file(path, "it", unique=True)
     except OSError as error:
         text = f"the readable configuration of a node ({error.strerror})"
         raise InputError("config", str(path), text) from error
-    except ValueError as error:
-        raise InputError("config", str(path), f"a file of valid JSON ({error})") from error
+    except DocumentError as error:
+        text = f"a file of valid JSON ({str(error).rstrip('.')})"
+        raise InputError("config", str(path), text) from error
     if not isinstance(document, dict):
         raise InputError("config", str(path), "a file that holds one JSON object")
     return from_document(document)

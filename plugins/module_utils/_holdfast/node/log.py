@@ -18,6 +18,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..text import clean
+
 JOURNAL = "/run/systemd/journal/socket"
 STREAM = "JOURNAL_STREAM"
 """Environment variable with device and inode of the journal's stream (systemd.exec(5))."""
@@ -50,6 +52,8 @@ def log(text: str, **fields: object) -> None:
 
     They become HOLDFAST_NODE and so on; empty ones are left out.
     """
+    # Output of agents may be in it: one line, that controls no terminal it is shown on.
+    text = clean(text)
     if _stream_is_journal() and _send(_entry(text, fields)):
         return
     stamp = time.strftime("%Y-%m-%d %H:%M:%S")
@@ -116,7 +120,7 @@ def _stream_is_journal() -> bool:
 
 def _entry(text: str, fields: dict[str, object]) -> bytes:
     """Return a message in journald's native protocol (systemd's JOURNAL_NATIVE_PROTOCOL)."""
-    about = {f"HOLDFAST_{name.upper()}": str(value) for name, value in fields.items() if value}
+    about = {f"HOLDFAST_{name.upper()}": clean(value) for name, value in fields.items() if value}
     values = {"MESSAGE": text, "PRIORITY": INFORMATION, **_common, **about}
     return b"".join(_field(name, value) for name, value in values.items())
 

@@ -11,7 +11,8 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from ..errors import MALFORMED, FormatError
+from ..documents import read_document, row
+from ..errors import DocumentError, FormatError, InputError
 from ..storage.authentication import Authenticate, Authentication
 from ..storage.records import Kind, Record, RecordFile
 
@@ -77,11 +78,12 @@ class RecordSlots:
             same: T = parsed[1]
             return same
         try:
-            content = parse(json.loads(record.payload))
-        except MALFORMED as error:
+            what = f"The {kind.name} record of host id {host_id}"
+            content = parse(read_document(record.payload, what))
+        except (DocumentError, InputError) as error:
             raise FormatError(
                 f"The {kind.name} record of host id {host_id} in"
-                f" {self._path} is whole but cannot be understood: {error!r}."
+                f" {self._path} is whole but cannot be understood: {error}"
             ) from error
         self._parsed[key] = (record, content)
         return content
@@ -131,8 +133,12 @@ class RecordSlots:
         record = self._file.read(kind, self._own)
         if record is None:
             return 0, {}
-        document: dict[str, Any] = json.loads(record.payload)
-        return record.epoch, document
+        try:
+            return record.epoch, row(
+                read_document(record.payload, f"This node's {kind.name} record")
+            )
+        except DocumentError as error:
+            raise FormatError(str(error)) from error
 
     def write(self, kind: Kind, epoch: int, document: Mapping[str, Any]) -> None:
         """Write this node's record of *kind*."""

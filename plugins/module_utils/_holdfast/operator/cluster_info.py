@@ -8,7 +8,6 @@ Each node can answer for the whole cluster: nodes are asked in turn until one an
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,13 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from ..cluster.model.state import NodeState
-from ..errors import AgentError, HoldfastError, InputError, StorageError
+from ..documents import read_document
+from ..errors import AgentError, DocumentError, HoldfastError, InputError, StorageError
 from ..names import absolute_path
 from ..node.configuration import NodeConfiguration, load
 from ..node.daemon.agent_work import probe_services
 from ..process.run import Outcome, run
 from ..result import Result
 from ..storage.whole_file import write_text
+from ..text import clean
+from .report.inventory import checked_status
 from .report.problems import problems, under_way
 from .report.status import in_time, read_status
 from .report.text import render_failover, render_text
@@ -204,11 +206,15 @@ def _read_answer(words: Sequence[str], timeout: float) -> dict[str, Any]:
     if outcome.exit_status not in ANSWERED:
         raise AgentError(_why(outcome, timeout))
     try:
-        status = json.loads(outcome.stdout)
-    except ValueError:
+        status = read_document(outcome.stdout, "The answer")
+    except DocumentError:
         status = None
     if not isinstance(status, dict) or any(key not in status for key in NEEDED):
         raise AgentError(f"no status as JSON, but {_why(outcome, timeout)}")
+    try:
+        checked_status(status)
+    except (DocumentError, InputError) as error:
+        raise AgentError(f"a status that is not one: {error}") from None
     return status
 
 
@@ -217,4 +223,4 @@ def _why(outcome: Outcome, timeout: float) -> str:
         return f"no answer within {timeout:g} s"
     lines = [line.strip() for line in outcome.stderr.splitlines() if line.strip()]
     ended = f"signal {outcome.signal}" if outcome.signal else f"exit status {outcome.exit_status}"
-    return f"{ended} of {outcome.argv[0]}" + (f" ({lines[-1]})" if lines else "")
+    return f"{ended} of {outcome.argv[0]}" + (f" ({clean(lines[-1])})" if lines else "")

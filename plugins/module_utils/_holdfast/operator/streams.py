@@ -12,6 +12,7 @@ import sys
 
 from ..errors import HoldfastError
 from ..hints import Any, Callable, TextIO
+from ..text import for_terminal, printable
 
 CLOSED = "standard output is closed"
 
@@ -35,8 +36,8 @@ class Output:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write *text*, as a stream does."""
-        count: int = self._call(self._stream.write, text)
+        """Write *text*, without control characters of others, as a stream does."""
+        count: int = self._call(self._stream.write, for_terminal(text))
         return count
 
     def flush(self) -> None:
@@ -95,7 +96,7 @@ def takes_colour() -> bool:
 def complain(text: str) -> None:
     """Write *text* on standard error; ignore a write error."""
     try:
-        sys.stderr.write(text)
+        sys.stderr.write(printable(text))
         sys.stderr.flush()
     except OSError:
         pass

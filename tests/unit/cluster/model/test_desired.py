@@ -148,11 +148,12 @@ def test_only_what_is_run_makes_the_digest() -> None:
 IDS = some.from_regex(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,8}", fullmatch=True)
 NODE_NAMES = some.from_regex(r"[a-z][a-z0-9]{0,5}", fullmatch=True)
 SECONDS = some.floats(0.5, 86400)
+WORDS = some.text(some.characters(exclude_characters="=\0", exclude_categories=["Cs"]), max_size=5)
 RESOURCES = some.builds(
     Resource,
     name=IDS,
     agent=some.just("ocf:a:b"),
-    parameters=some.dictionaries(some.text(min_size=1, max_size=5), some.text(max_size=5)),
+    parameters=some.dictionaries(WORDS.filter(bool), WORDS),
     start_timeout=SECONDS,
     stop_timeout=SECONDS,
     monitor_timeout=SECONDS,
@@ -173,6 +174,12 @@ SERVICES = some.builds(
     cpus=some.floats(0, 64),
     memory=some.floats(0, 1e6),
 )
+
+
+@pytest.mark.parametrize("parameters", [{"": "a"}, {"a=b": "c"}, {"a\0": "b"}, {"a": "b\0c"}])
+def test_what_no_environment_can_have_is_no_parameter(parameters) -> None:
+    with pytest.raises(InputError, match=r"resources\.parameters"):
+        service_from_options({**SERVICE, "resources": [{**RESOURCE, "parameters": parameters}]})
 
 
 @given(SERVICES)

@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import Any
 
 from ... import names
+from ...documents import check_keys, fields_of, list_of, mapping_of, optional
 from ...errors import InputError
 from .maintenance import CLUSTER, Maintenance, maintenance_document, maintenance_from_document
 from .membership import Acceptance, acceptance_document, acceptance_from_document
@@ -68,19 +69,20 @@ def request_document(request: Request) -> dict[str, Any]:
     return asdict(request)
 
 
-def request_from_document(row: Mapping[str, Any]) -> Request:
-    """Return the request of a document; raises ``InputError`` if it is wrong."""
-    kind = row.get("kind")
+def request_from_document(value: object) -> Request:
+    """Return the request of a document.
+
+    Raises ``DocumentError`` or ``InputError`` if it is wrong.
+    """
+    values = {"made": 0.0, **_REQUEST.read(value)}
+    kind = values["kind"]
     if kind not in (MOVE, STOP, CLEAR):
         raise InputError("kind", kind, "'move', 'stop' or 'clear'")
-    timeout = row.get("timeout")
-    return Request(
-        kind=kind,
-        made=float(row.get("made", 0.0)),
-        node=names.node_name(row.get("node"), "node") if kind == MOVE else "",
-        timeout=float(timeout) if timeout is not None else None,
-        live=bool(row.get("live", True)),
-    )
+    values["node"] = names.node_name(values.get("node"), "node") if kind == MOVE else ""
+    return Request(**values)
+
+
+_REQUEST = replace(fields_of(Request), required=frozenset({"kind"}))
 
 
 FREEZE = "freeze"
@@ -328,35 +330,34 @@ def wanted_document(desired: Wanted) -> dict[str, Any]:
     return document
 
 
-def wanted_from_document(document: Mapping[str, Any]) -> Wanted:
-    """Return the configuration of a document; raises ``InputError`` if it is wrong."""
-    services = [service_from_options(row) for row in document.get("services", ())]
-    node_rules = [node_rule_from_options(row) for row in document.get("node_rules", ())]
-    service_rules = [service_rule_from_options(row) for row in document.get("service_rules", ())]
-    maintenance = {
-        node: maintenance_from_document(row)
-        for node, row in document.get("maintenance", {}).items()
-    }
-    whole, by = document.get("global_maintenance"), document.get("disarmed_by")
-    repaired_by = document.get("repaired_by")
-    accepted = document.get("membership")
-    return Wanted(
-        version=int(document.get("version", 0)),
-        services={service.id: service for service in services},
-        node_rules={node_rule.name: node_rule for node_rule in node_rules},
-        service_rules={service_rule.name: service_rule for service_rule in service_rules},
-        maintenance=maintenance,
-        global_maintenance=maintenance_from_document(whole) if whole is not None else None,
-        requests={
-            key: request_from_document(row) for key, row in document.get("requests", {}).items()
-        },
-        policy=policy_from_document(document.get("policy", {})),
-        disarm=str(document.get("disarm", "")),
-        disarmed_by=maintenance_from_document(by) if by is not None else None,
-        generation=int(document.get("generation", 0)),
-        repaired_by=maintenance_from_document(repaired_by) if repaired_by is not None else None,
-        membership=acceptance_from_document(accepted) if accepted is not None else None,
-    )
+def wanted_from_document(document: object) -> Wanted:
+    """Return the configuration of a document.
+
+    Raises ``DocumentError`` or ``InputError`` if it is wrong.
+    """
+    values = _WANTED.read(document)
+    values["services"] = {one.id: one for one in values.get("services", ())}
+    for rules in ("node_rules", "service_rules"):
+        values[rules] = {one.name: one for one in values.get(rules, ())}
+    check_keys(values.get("maintenance", ()), names.NODE_NAME, "a node name")
+    if values.get("disarm", "") not in ("", *DISARM_MODES):
+        raise InputError("disarm", values["disarm"], f"one of {', '.join(DISARM_MODES)}, or empty")
+    return Wanted(**values)
+
+
+_WANTED = fields_of(
+    Wanted,
+    services=list_of(service_from_options),
+    node_rules=list_of(node_rule_from_options),
+    service_rules=list_of(service_rule_from_options),
+    maintenance=mapping_of(maintenance_from_document),
+    global_maintenance=optional(maintenance_from_document),
+    requests=mapping_of(request_from_document),
+    policy=policy_from_document,
+    disarmed_by=optional(maintenance_from_document),
+    repaired_by=optional(maintenance_from_document),
+    membership=optional(acceptance_from_document),
+)
 
 
 def _without(mapping: Mapping[str, Any], key: str) -> dict[str, Any]:

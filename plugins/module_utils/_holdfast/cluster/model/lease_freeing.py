@@ -12,8 +12,10 @@ generation and does not write, or the node reads the record and waits until the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from ...documents import fields_of, mapping_of, whole
 
 
 @dataclass(frozen=True)
@@ -38,10 +40,15 @@ def freeing_document(record: Freeing) -> dict[str, Any]:
     return {"generation": record.generation, "leases": dict(record.leases)}
 
 
-def freeing_from_document(document: Mapping[str, Any]) -> Freeing:
-    """Return the record in *document*; raises ``ValueError`` and its like for anything else."""
-    leases = {str(node): int(generation) for node, generation in document["leases"].items()}
-    return freeing(int(document["generation"]), leases)
+def freeing_from_document(document: object) -> Freeing:
+    """Return the record in *document*; raises ``DocumentError`` for anything else."""
+    values = _FREEING.read(document)
+    return freeing(values["generation"], values["leases"])
+
+
+_FREEING = replace(
+    fields_of(Freeing, leases=mapping_of(whole)), required=frozenset({"generation", "leases"})
+)
 
 
 def awaited_writers(

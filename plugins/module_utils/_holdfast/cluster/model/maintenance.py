@@ -12,9 +12,11 @@ once, see ``crm/pausing.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
+
+from ...documents import fields_of
 
 CLUSTER = ""
 """The key of the cluster's own maintenance among those of nodes."""
@@ -61,11 +63,15 @@ def maintenance_document(maintenance: Maintenance) -> dict[str, Any]:
     return asdict(maintenance)
 
 
-def maintenance_from_document(row: Mapping[str, Any]) -> Maintenance:
-    """Return the maintenance of a document; without *until* it has no expiry."""
-    return Maintenance(
-        str(row["reason"]), str(row["owner"]), float(row["since"]), float(row.get("until", 0.0))
-    )
+def maintenance_from_document(value: object) -> Maintenance:
+    """Return the maintenance of a document; without *until* it has no expiry.
+
+    Raises ``DocumentError`` if it is wrong.
+    """
+    return Maintenance(**_FIELDS.read(value))
+
+
+_FIELDS = replace(fields_of(Maintenance), required=frozenset({"reason", "owner", "since"}))
 
 
 def with_times_told(document: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from ... import names
+from ...documents import check_keys, fields_of, items, mapping_of, text, whole, wrong
 from .maintenance import Maintenance, maintenance_document, maintenance_from_document
 
 NAMES_SHOWN = 5
@@ -106,17 +108,24 @@ def membership_document(membership: Membership) -> dict[str, Any]:
     }
 
 
-def membership_from_document(row: Mapping[str, Any]) -> Membership:
-    """Read back what ``membership_document`` made; unknown fields are ignored."""
-    return Membership(
-        int(row["version"]),
-        str(row["digest"]),
-        {
-            str(name): Place(int(place[0]), str(place[1]), int(place[2]))
-            for name, place in row.get("members", {}).items()
-        },
-        str(row.get("fence", "")),
-    )
+def membership_from_document(value: object) -> Membership:
+    """Read back what ``membership_document`` made; unknown fields are ignored.
+
+    Raises ``DocumentError`` if it is wrong.
+    """
+    values = _MEMBERSHIP.read(value)
+    check_keys(values.get("members", ()), names.NODE_NAME, "a node name")
+    return Membership(**values)
+
+
+def _place(value: object) -> Place:
+    found = items(value)
+    if len(found) < 3:
+        raise wrong(value, "a list of host id, address and port")
+    return Place(whole(found[0]), text(found[1]), whole(found[2]))
+
+
+_MEMBERSHIP = fields_of(Membership, members=mapping_of(_place))
 
 
 def acceptance_document(acceptance: Acceptance) -> dict[str, Any]:
@@ -125,10 +134,12 @@ def acceptance_document(acceptance: Acceptance) -> dict[str, Any]:
     return {"digest": acceptance.digest, "after": acceptance.after, "by": by}
 
 
-def acceptance_from_document(row: Mapping[str, Any]) -> Acceptance:
-    """Read back what ``acceptance_document`` made."""
-    by = maintenance_from_document(row["by"])
-    return Acceptance(str(row["digest"]), int(row["after"]), by)
+def acceptance_from_document(value: object) -> Acceptance:
+    """Read back what ``acceptance_document`` made; raises ``DocumentError`` if it is wrong."""
+    return Acceptance(**_ACCEPTANCE.read(value))
+
+
+_ACCEPTANCE = fields_of(Acceptance, by=maintenance_from_document)
 
 
 def _moved(one: Place, other: Place) -> bool:

@@ -69,11 +69,13 @@ def policy_document(policy: Policy) -> dict[str, Any]:
     return asdict(policy)
 
 
-def policy_from_document(row: Mapping[str, Any]) -> Policy:
+def policy_from_document(row: object) -> Policy:
     """Return the checked policy of a document or of module options, with defaults.
 
     Raises ``InputError`` naming the wrong option.
     """
+    if not isinstance(row, Mapping):
+        raise InputError("policy", row, "a dictionary")
     given: dict[str, Any] = {}
     for item in fields(Policy):
         value = row.get(item.name)

@@ -12,8 +12,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from ...documents import (
+    fields_of,
+    mapping_of,
+    number,
+    one_of,
+    optional,
+    pair,
+    row,
+)
 from .service import Service, service_document, service_from_options
-from .state_codec import known
 
 
 class LocalState(str, enum.Enum):
@@ -208,21 +216,13 @@ class Sight:
     membership_differs: str = ""
 
 
-def sight_from_document(document: Mapping[str, Any]) -> Sight:
-    """Return the shown part of a report document."""
-    services = document.get("services", {})
-    return Sight(
-        bool(document.get("lease_lost", False)),
-        {key: LocalState(row["state"]).value for key, row in services.items()},
-        tuple(document.get("left", ())),
-        generation=int(document.get("generation", 0)),
-        epoch=int(document.get("epoch", 0)),
-        commands=int(document.get("commands", 0)),
-        config_version=int(document.get("config_version", 0)),
-        node=str(document.get("node", "")),
-        membership=str(document.get("membership", "")),
-        membership_differs=str(document.get("membership_differs", "")),
-    )
+def sight_from_document(document: object) -> Sight:
+    """Return the shown part of a report document; raises ``DocumentError`` if it is wrong."""
+    return Sight(**_SIGHT.read(document))
+
+
+def _shown_state(value: object) -> str:
+    return _local_state(row(value).get("state")).value
 
 
 def report_document(report: Report) -> dict[str, Any]:
@@ -256,30 +256,32 @@ def _row(record: Report | CommandResult | LocalService) -> dict[str, Any]:
     return {item.name: getattr(record, item.name) for item in fields(record)}
 
 
-def report_from_document(document: Mapping[str, Any]) -> Report:
-    """Return the report of a document; unknown fields are ignored."""
-    values = known(Report, document)
-    values["mode"] = Mode(values.get("mode", Mode.ACTIVE.value))
-    values["phase"] = Phase(values.get("phase", Phase.WAIT.value))
-    values["left"] = tuple(values.get("left", ()))
-    values["coming"] = tuple(values.get("coming", ()))
-    room = values.get("room")
-    values["room"] = (float(room[0]), float(room[1])) if room is not None else None
-    values["results"] = {uid: _result(row) for uid, row in document.get("results", {}).items()}
-    values["services"] = {
-        service_id: _local_service(row) for service_id, row in document.get("services", {}).items()
-    }
-    return Report(**values)
+def report_from_document(document: object) -> Report:
+    """Return the report of a document; unknown fields are ignored.
+
+    Raises ``DocumentError`` or ``InputError`` if it is wrong.
+    """
+    return Report(**_REPORT.read(document))
 
 
-def _result(row: Mapping[str, Any]) -> CommandResult:
-    values = known(CommandResult, row)
-    values["outcome"] = Outcome(values["outcome"])
-    return CommandResult(**values)
+def _result(value: object) -> CommandResult:
+    return CommandResult(**_RESULT.read(value))
 
 
-def _local_service(row: Mapping[str, Any]) -> LocalService:
-    values = known(LocalService, row)
-    values["definition"] = service_from_options(values["definition"])
-    values["state"] = LocalState(values["state"])
-    return LocalService(**values)
+def _local_service(value: object) -> LocalService:
+    return LocalService(**_SERVICE.read(value))
+
+
+_local_state = one_of(LocalState)
+
+_SIGHT = fields_of(Sight, services=mapping_of(_shown_state))
+_RESULT = fields_of(CommandResult, outcome=one_of(Outcome))
+_SERVICE = fields_of(LocalService, definition=service_from_options, state=_local_state)
+_REPORT = fields_of(
+    Report,
+    mode=one_of(Mode),
+    phase=one_of(Phase),
+    results=mapping_of(_result),
+    services=mapping_of(_local_service),
+    room=optional(pair(number, number)),
+)

@@ -37,8 +37,9 @@ class ServiceRule:
     affinity: str
 
 
-def node_rule_from_options(options: Mapping[str, Any]) -> NodeRule:
+def node_rule_from_options(options: object) -> NodeRule:
     """Return the checked node rule of a document or of module options."""
+    options = _options(options)
     nodes = options.get("nodes") or {}
     if not isinstance(nodes, Mapping) or not nodes:
         raise InputError("nodes", nodes, "a dictionary of node names with their priorities")
@@ -53,8 +54,9 @@ def node_rule_from_options(options: Mapping[str, Any]) -> NodeRule:
     )
 
 
-def service_rule_from_options(options: Mapping[str, Any]) -> ServiceRule:
+def service_rule_from_options(options: object) -> ServiceRule:
     """Return the checked service rule of a document or of module options."""
+    options = _options(options)
     affinity = options.get("affinity")
     if affinity not in ("apart", "together"):
         raise InputError("affinity", affinity, "'apart' or 'together'")
@@ -152,8 +154,17 @@ def refuse_contradiction(rule: ServiceRule, others: Iterable[ServiceRule]) -> No
             )
 
 
+def _options(options: object) -> Mapping[str, Any]:
+    if not isinstance(options, Mapping):
+        raise InputError("rules", options, "a dictionary with name and services")
+    return options
+
+
 def _services(options: Mapping[str, Any], least: int) -> tuple[str, ...]:
-    services = tuple(dict.fromkeys(str(one) for one in options.get("services") or ()))
+    given = options.get("services") or ()
+    if not isinstance(given, (list, tuple)):
+        raise InputError("services", given, "a list of service ids")
+    services = tuple(dict.fromkeys(str(one) for one in given))
     if len(services) < least:
         raise InputError("services", list(services), f"at least {least} different service ids")
     return services

@@ -90,16 +90,21 @@ _LIMITS = {
 """The numbers of a service: minimum, maximum, and unit."""
 
 
-def service_from_options(options: Mapping[str, Any]) -> Service:
+def service_from_options(options: object) -> Service:
     """Return the checked service of a document or of module options.
 
     Raises ``InputError`` naming the wrong option.
     """
+    if not isinstance(options, Mapping):
+        raise InputError("services", options, "a dictionary with name and resources")
     identity = names.service_id(options.get("name"))
     state = options.get("state", STARTED)
     if state not in (STARTED, STOPPED):
         raise InputError("state", state, "'started' or 'stopped'")
-    resources = tuple(_resource(row) for row in options.get("resources") or ())
+    rows = options.get("resources") or ()
+    if not isinstance(rows, (list, tuple)):
+        raise InputError("resources", rows, "a list of dictionaries, each with name and agent")
+    resources = tuple(_resource(row) for row in rows)
     if not resources:
         raise InputError("resources", [], f"at least one resource for service {identity!r}")
     seen: set[str] = set()
@@ -206,7 +211,7 @@ def _resource(row: object) -> Resource:
     return Resource(
         name=names.service_id(row.get("name"), "resources.name"),
         agent=agent,
-        parameters={str(key): _parameter(value) for key, value in parameters.items()},
+        parameters=dict(_parameter(key, value) for key, value in parameters.items()),
         **{key: _seconds(row, key, getattr(Resource, key)) for key in _TIMES},
     )
 
@@ -215,11 +220,17 @@ def _resource_document(resource: Resource) -> dict[str, Any]:
     return {**vars(resource), "parameters": dict(resource.parameters)}
 
 
-def _parameter(value: object) -> str:
-    """Return a parameter as text for agents, with YAML's booleans in lower case."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
+def _parameter(name: object, value: object) -> tuple[str, str]:
+    """Return a parameter as texts for agents, with YAML's booleans in lower case.
+
+    It becomes a variable of an agent's environment.
+    """
+    word = str(value).lower() if isinstance(value, bool) else str(value)
+    if not str(name) or any(one in str(name) for one in "=\0"):
+        raise InputError("resources.parameters", name, "the name of a parameter, without = and NUL")
+    if "\0" in word:
+        raise InputError(f"resources.parameters.{name}", value, "a value without NUL")
+    return str(name), word
 
 
 def _after(service_id: str, others: object) -> tuple[str, ...]:

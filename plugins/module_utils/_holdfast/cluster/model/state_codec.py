@@ -8,11 +8,23 @@ those that older versions know.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, fields
-from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any
 
+from ... import names
+from ...documents import (
+    check_keys,
+    fields_of,
+    list_of,
+    mapping_of,
+    number,
+    one_of,
+    optional,
+    pair,
+    row,
+    text,
+)
 from .maintenance import maintenance_document, maintenance_from_document
 from .membership import membership_document, membership_from_document
 from .state import (
@@ -29,8 +41,6 @@ from .state import (
     ServiceStatus,
 )
 from .states import HELD, ServiceState
-
-T = TypeVar("T")
 
 
 def state_document(state: ClusterState) -> dict[str, Any]:
@@ -56,37 +66,15 @@ def state_document(state: ClusterState) -> dict[str, Any]:
     return document
 
 
-def state_from_document(document: Mapping[str, Any]) -> ClusterState:
-    """Return the state of a document; unknown fields are ignored."""
-    simple = known(ClusterState, document)
-    simple["probes"] = tuple(document.get("probes", ()))
-    simple["ignored"] = tuple(document.get("ignored", ()))
-    simple["services"] = {
-        key: _service_status(row) for key, row in document.get("services", {}).items()
-    }
-    simple["nodes"] = {key: _node_status(row) for key, row in document.get("nodes", {}).items()}
-    simple["failovers"] = tuple(_failover(row) for row in document.get("failovers", ()))
-    simple["events"] = tuple(_event(row) for row in document.get("events", ()))
-    hold = document.get("hold")
-    simple["hold"] = maintenance_from_document(hold) if hold is not None else None
-    membership = document.get("membership")
-    simple["membership"] = membership_from_document(membership) if membership is not None else None
-    simple["ended"] = {
-        key: (float(since), float(until))
-        for key, (since, until) in document.get("ended", {}).items()
-    }
-    return ClusterState(**simple)
+def state_from_document(document: object) -> ClusterState:
+    """Return the state of a document; unknown fields are ignored.
 
-
-def known(kind: type[T], row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entries of *row* that are fields of the dataclass *kind*."""
-    allowed = _field_names(cast(Hashable, kind))
-    return {key: value for key, value in row.items() if key in allowed}
-
-
-@cache
-def _field_names(kind: Hashable) -> frozenset[str]:
-    return frozenset(item.name for item in fields(kind))  # type: ignore[arg-type]
+    Raises ``DocumentError`` if it is wrong.
+    """
+    values = _STATE.read(document)
+    check_keys(values.get("services", ()), names.SERVICE_ID, "a service id")
+    check_keys(values.get("nodes", ()), names.NODE_NAME, "a node name")
+    return ClusterState(**values)
 
 
 def _plain(status: ServiceStatus | NodeStatus) -> dict[str, Any]:
@@ -107,15 +95,12 @@ def _plain(status: ServiceStatus | NodeStatus) -> dict[str, Any]:
     return row
 
 
-def _service_status(row: Mapping[str, Any]) -> ServiceStatus:
-    values = known(ServiceStatus, row)
-    values["state"] = ServiceState(values["state"])
-    if "held" in row:
-        held = ServiceState(row["held"])
-        values["before"] = values["state"].value if values["state"] is not held else ""
-        values["state"] = held
-    values["failed_nodes"] = tuple(values.get("failed_nodes", ()))
-    values["no_failback"] = tuple(values.get("no_failback", ()))
+def _service_status(value: object) -> ServiceStatus:
+    values = _SERVICE.read(value)
+    held = row(value).get("held")
+    if held is not None:
+        values["before"] = values["state"].value if values["state"] is not _state(held) else ""
+        values["state"] = _state(held)
     return ServiceStatus(**values)
 
 
@@ -132,8 +117,8 @@ def _pending_row(status: NodeStatus) -> dict[str, float]:
     return {name: at for name, at in times.items() if at}
 
 
-def _pending_fences(row: Mapping[str, Any]) -> tuple[PendingFence, ...]:
-    times = {sender: float(row.get(name, 0.0)) for name, sender in _SENDERS.items()}
+def _pending_fences(given: Mapping[str, Any]) -> tuple[PendingFence, ...]:
+    times = {sender: number(given.get(name, 0.0)) for name, sender in _SENDERS.items()}
     return tuple(PendingFence(sender, at) for sender, at in times.items() if at)
 
 
@@ -157,40 +142,71 @@ def _proof_row(status: NodeStatus) -> dict[str, Any]:
     return row
 
 
-def _proof(row: Mapping[str, Any]) -> Proof | None:
+def _proof(given: Mapping[str, Any]) -> Proof | None:
     """Return the proof in a row, also in one of a version before ``Proof``."""
-    if not row.get("proof"):
+    by = text(given.get("proof") or "")
+    if not by:
         return None
     kind = ProofKind.VERIFIED_OFF
-    if row.get("expired"):
+    if given.get("expired"):
         kind = ProofKind.LEASE_EXPIRED
-    elif row.get("power") == SHUT_DOWN:
+    elif given.get("power") == SHUT_DOWN:
         kind = ProofKind.CLEAN_SHUTDOWN
-    at = float(row.get("proof_at", row.get("since", 0.0)))
-    return Proof(ProofKind(row.get("proof_kind", kind.value)), at, str(row["proof"]))
+    at = number(given.get("proof_at", given.get("since", 0.0)))
+    return Proof(_proof_kind(given.get("proof_kind", kind.value)), at, by)
 
 
-def _node_status(row: Mapping[str, Any]) -> NodeStatus:
-    values = known(NodeStatus, row)
-    values["state"] = NodeState(values["state"])
-    values["proof"] = _proof(row)
-    power = row.get("power", "")
-    values["power"] = Power.LEFT_OFF if power == SHUT_DOWN else Power(power)
-    values["fenced"] = tuple(values.get("fenced", ()))
-    values["pending_fences"] = _pending_fences(row)
+def _power(value: object) -> Power:
+    return Power.LEFT_OFF if value == SHUT_DOWN else _known_power(value)
+
+
+def _node_status(value: object) -> NodeStatus:
+    values = _NODE.read(value)
+    given = row(value)
+    values["proof"] = _proof(given)
+    values["pending_fences"] = _pending_fences(given)
     return NodeStatus(**values)
 
 
-def _event(row: Mapping[str, Any]) -> Event:
-    values = known(Event, row)
-    values["rejected"] = tuple((str(node), str(why)) for node, why in values.get("rejected", ()))
-    return Event(**values)
+def _event(value: object) -> Event:
+    return Event(**_EVENT.read(value))
 
 
-def _failover(row: Mapping[str, Any]) -> Failover:
-    values = known(Failover, row)
-    values["services"] = tuple(values.get("services", ()))
-    values["started"] = {
-        key: (str(value[0]), float(value[1])) for key, value in values.get("started", {}).items()
-    }
-    return Failover(**values)
+def _failover(value: object) -> Failover:
+    return Failover(**_FAILOVER.read(value))
+
+
+def _derived(_value: object) -> None:
+    """Return nothing for a field that is made of several of its row."""
+
+
+_state = one_of(ServiceState)
+_known_power = one_of(Power)
+_proof_kind = one_of(ProofKind)
+
+
+def _before(value: object) -> str:
+    """Return the state under an overlay, or an empty text."""
+    return _state(value).value if value != "" else ""
+
+
+_SERVICE = fields_of(ServiceStatus, state=_state, before=_before)
+_NODE = fields_of(
+    NodeStatus,
+    state=one_of(NodeState),
+    proof=_derived,
+    pending_fences=_derived,
+    power=_power,
+)
+_EVENT = fields_of(Event, rejected=list_of(pair(text, text)))
+_FAILOVER = fields_of(Failover, started=mapping_of(pair(text, number)))
+_STATE = fields_of(
+    ClusterState,
+    services=mapping_of(_service_status),
+    nodes=mapping_of(_node_status),
+    failovers=list_of(_failover),
+    events=list_of(_event),
+    hold=optional(maintenance_from_document),
+    membership=optional(membership_from_document),
+    ended=mapping_of(pair(number, number)),
+)

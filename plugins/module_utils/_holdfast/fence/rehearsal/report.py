@@ -17,7 +17,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...errors import FenceError
+from ...documents import fields_of, list_of, mapping_of, read_document_file, row
+from ...errors import DocumentError, FenceError
 from ...secrets import without_secrets
 from ...storage.whole_file import cannot_create, write_text
 from ..topology import FenceConfiguration, FenceStep
@@ -94,18 +95,15 @@ def load_report(path: Path) -> dict[str, NodeReport]:
     Raises FenceError when the file cannot be read or is no report.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        document = row(read_document_file(path, str(path)))
+        if document.get("version") != VERSION:
+            raise DocumentError(f"{path} is of another version.")
+        return _NODES(document.get("nodes"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
-        raise FenceError(f"The report {path} cannot be read: {reason}.") from None
-    try:
-        document = json.loads(text)
-        if document["version"] != VERSION:
-            raise ValueError
-        return {str(name): _node(entry) for name, entry in document["nodes"].items()}
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except OSError as error:
+        raise FenceError(f"The report {path} cannot be read: {error.strerror}.") from None
+    except DocumentError:
         raise FenceError(
             f"The report {path} is not one of this version of holdfast; move it away, and the"
             " next rehearsal begins a new one."
@@ -285,9 +283,22 @@ def _dated(record: PlugRecord, manner: str, now: float, seconds: float | None) -
     return replace(record, switched_at=now, switched_seconds=round(seconds, 3))
 
 
-def _node(entry: Mapping[str, Any]) -> NodeReport:
-    rehearsals = []
-    for one in entry["rehearsals"]:
-        texts = {key: tuple(one.get(key, ())) for key in ("problems", "remarks")}
-        rehearsals.append(Rehearsal(**{**one, **texts}))
-    return NodeReport(tuple(rehearsals), tuple(PlugRecord(**one) for one in entry["plugs"]))
+def _node(value: object) -> NodeReport:
+    return NodeReport(**_NODE.read(value))
+
+
+def _rehearsal(value: object) -> Rehearsal:
+    return Rehearsal(**_REHEARSAL.read(value))
+
+
+def _plug(value: object) -> PlugRecord:
+    return PlugRecord(**_PLUG.read(value))
+
+
+_REHEARSAL = fields_of(Rehearsal)
+_PLUG = fields_of(PlugRecord)
+_NODE = replace(
+    fields_of(NodeReport, rehearsals=list_of(_rehearsal), plugs=list_of(_plug)),
+    required=frozenset({"rehearsals", "plugs"}),
+)
+_NODES = mapping_of(_node)

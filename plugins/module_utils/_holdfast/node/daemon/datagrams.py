@@ -19,8 +19,10 @@ import enum
 import json
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from ...documents import read_document, row, text
+from ...errors import DocumentError
 from ...storage.authentication import Authenticate, Authentication
 from ..configuration import Member
 
@@ -82,21 +84,16 @@ def encode(message: Message, authentication: Authentication) -> bytes:
 def decode(data: bytes) -> tuple[Message, str] | None:
     """Return the message in *data* and its MAC, "" without one; None if it is none of ours."""
     try:
-        document = json.loads(data)
-        message = Message(
-            document["cluster"],
-            Kind(document["kind"]),
-            document["node"],
-            document.get("nonce", ""),
-            document.get("beat"),
+        document = row(read_document(data, "A datagram", MAX_DATAGRAM))
+        cluster, node, nonce, mac = (
+            text(document.get(key, "")) for key in ("cluster", "node", "nonce", "mac")
         )
-        mac = document.get("mac", "")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        message = Message(
+            cluster, Kind(document.get("kind")), node, nonce, _beat(document.get("beat"))
+        )
+    except (DocumentError, ValueError):
         return None
-    texts = (message.cluster, message.node, message.nonce, mac)
-    if not all(isinstance(text, str) for text in texts):
-        return None
-    return replace(message, beat=_beat(message.beat)), mac
+    return message, mac
 
 
 def _beat(value: object) -> int | None:

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from ...documents import number, read_document_file, row, text
+from ...errors import DocumentError
 from ...storage.whiteboard.block import HostBlock
 from ..run_notes import replace_file
 
@@ -124,8 +126,9 @@ def read_trouble(run_directory: Path, now: float | None = None) -> str:
     """
     now = time.monotonic() if now is None else now
     try:
-        document = json.loads(trouble_path(run_directory).read_text(encoding="utf-8"))
-        at, text = float(document["at"]), str(document["text"])
-    except (OSError, ValueError, TypeError, KeyError):
+        path = trouble_path(run_directory)
+        document = row(read_document_file(path, str(path)))
+        at, trouble = number(document.get("at")), text(document.get("text"))
+    except (OSError, DocumentError):
         return ""
-    return text[:LONGEST] if 0.0 <= now - at <= COUNTS else ""
+    return trouble[:LONGEST] if 0.0 <= now - at <= COUNTS else ""

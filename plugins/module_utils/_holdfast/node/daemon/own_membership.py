@@ -16,6 +16,8 @@ from typing import Any
 
 from ...cluster.model.membership import Membership, Place, make_membership
 from ...cluster.model.observed import HostView
+from ...documents import read_document_file
+from ...errors import DocumentError
 from ...secrets import is_secret_name
 from ...storage.whiteboard.board import Board
 from ..configuration import NodeConfiguration
@@ -65,10 +67,10 @@ def fence_digest(path: Path, members: Mapping[str, Place]) -> str:
     It is published on the shared storage, so it covers no secret and no text that might be one.
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = read_document_file(path, str(path))
     except FileNotFoundError:
         return ""
-    except (OSError, ValueError):
+    except (OSError, DocumentError):
         return UNREADABLE
     content = json.dumps(_settings(document, members), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(content.encode()).hexdigest()[:16]

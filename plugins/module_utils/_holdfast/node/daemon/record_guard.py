@@ -21,7 +21,8 @@ from pathlib import Path
 from ...cluster.crm.effects import StoredRecords
 from ...cluster.crm.repair_plan import Records, compare_stored
 from ...cluster.model.report import Report, Sight, report_document, report_from_document
-from ...errors import MALFORMED, FormatError, StorageError
+from ...documents import read_document_file, row, whole
+from ...errors import DocumentError, FormatError, InputError, StorageError
 from ...storage.whiteboard.block import HostBlock
 from ..cluster_storage import ClusterStorage
 from ..configuration import NodeConfiguration
@@ -47,13 +48,12 @@ class KeptReport:
         What cannot be understood counts as none: it only is a second copy.
         """
         try:
-            if self._path.stat().st_size > MAX_BYTES:
+            document = row(read_document_file(self._path, str(self._path), MAX_BYTES))
+            if document.get("cluster") != self._cluster:
                 return 0, None
-            document = json.loads(self._path.read_text(encoding="utf-8"))
-            if document["cluster"] != self._cluster:
-                return 0, None
-            return int(document["number"]), report_from_document(document["report"])
-        except (OSError, *MALFORMED):
+            number = whole(document.get("number"))
+            return number, report_from_document(document.get("report"))
+        except (OSError, DocumentError, InputError):
             return 0, None
 
     def write(self, number: int, report: Report) -> None:

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...documents import items, number, read_document_file, row, text, whole, wrong
+from ...errors import DocumentError
 from ..run_notes import replace_file
 
 EVERY = 5.0
@@ -107,23 +109,30 @@ def read_telemetry(path: Path, now: float) -> Measured | None:
     *now* is monotonic seconds: a later time in the file is of before a reboot.
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        measured = _measured(document)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        measured = _measured(row(read_document_file(path, str(path))))
+    except (OSError, DocumentError):
         return None
     return measured if measured.kept_at <= now else None
 
 
-def _measured(document: Any) -> Measured:
-    return Measured(
-        float(document["kept_at"]),
-        {(str(name), _labels(labels)): float(one) for name, labels, one in document["values"]},
-        {
-            (str(name), _labels(labels)): Span(int(count), float(total), float(last))
-            for name, labels, count, total, last in document["spans"]
-        },
-    )
+def _measured(document: Mapping[str, Any]) -> Measured:
+    values: dict[tuple[str, Labels], float] = {}
+    for one in items(document.get("values")):
+        name, labels, value = _parts(one, 3)
+        values[text(name), _labels(labels)] = number(value)
+    spans: dict[tuple[str, Labels], Span] = {}
+    for one in items(document.get("spans")):
+        name, labels, count, total, last = _parts(one, 5)
+        spans[text(name), _labels(labels)] = Span(whole(count), number(total), number(last))
+    return Measured(number(document.get("kept_at")), values, spans)
 
 
-def _labels(labels: Mapping[str, str]) -> Labels:
-    return tuple(sorted((str(key), str(value)) for key, value in labels.items()))
+def _parts(value: object, count: int) -> list[Any]:
+    found = items(value)
+    if len(found) != count:
+        raise wrong(value, f"a list of {count} values")
+    return found
+
+
+def _labels(labels: object) -> Labels:
+    return tuple(sorted((key, text(value)) for key, value in row(labels).items()))

@@ -20,7 +20,6 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Callable
@@ -32,7 +31,7 @@ from ...cluster.model.report import POWEROFF, REBOOT
 from ...errors import HoldfastError, InputError, LeaseError, StorageError
 from ...lease.embedded import EmbeddedLeases
 from ...lease.sanlock_command import CommandDaemon, await_daemon, start_daemon
-from ...version import PACKAGE
+from ...process.own_program import own_program
 from ..cluster_storage import ClusterStorage
 from ..configuration import (
     CRM,
@@ -203,15 +202,11 @@ class Machine:
         config = str(self._folder / "node.json")
         with daemon.log.open("ab") as output:
             return subprocess.Popen(  # pylint: disable=ansible-bad-function
-                [sys.executable, "-m", f"{PACKAGE.name}.program", daemon.name, config],
+                own_program(daemon.name, config),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env={
-                    **os.environ,
-                    "PYTHONPATH": str(PACKAGE.parent),
-                    "NOTIFY_SOCKET": "@" + daemon.address,
-                },
+                env={**os.environ, "NOTIFY_SOCKET": "@" + daemon.address},
                 cwd="/",
             )
 

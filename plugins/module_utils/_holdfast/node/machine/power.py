@@ -16,14 +16,13 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
 
 from ...errors import FenceError, InputError
 from ...process.family import carried
-from ...version import PACKAGE
+from ...process.own_program import own_program
 from ..configuration import MARK, run_directory
 
 POLL = 0.02
@@ -83,14 +82,12 @@ def power_on(folder: Path, name: str, deadline: float) -> None:
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": os.environ.get("HOME", "/"),
         "LC_ALL": "C.UTF-8",
-        "PYTHONPATH": str(PACKAGE.parent),
     }
     try:
         ready.unlink(missing_ok=True)
-        command = [sys.executable, "-m", f"{PACKAGE.name}.program"]
         with (machine / "console.log").open("ab") as console:
             child = subprocess.Popen(  # pylint: disable=ansible-bad-function
-                [*command, "machine", "run", str(machine / "node.json")],
+                own_program("machine", "run", str(machine / "node.json")),
                 stdin=subprocess.DEVNULL,
                 stdout=console,
                 stderr=console,

@@ -22,6 +22,7 @@ from .arguments import (
     add_flag,
     add_reason,
     add_waiting,
+    confirm,
     load_config,
     tell,
     waiting,
@@ -59,7 +60,7 @@ def _register_maintenance(actions: Any) -> None:
             _hold,
             "let the manager do nothing; watchdogs stay: a node without storage is reset",
         ),
-        ("disarm", _hold, "let the manager do nothing, and all watchdogs go, in an orderly way"),
+        ("disarm", _disarm, "let the manager do nothing, and all watchdogs go, in an orderly way"),
         ("end", _hold, "end what hold or disarm began"),
     )
     for action in (drain, use):
@@ -68,6 +69,7 @@ def _register_maintenance(actions: Any) -> None:
         drain, "--yes", "even if the cluster is held or disarmed, or a service has nowhere to go"
     )
     add_flag(use, "--yes", "also a node that was fenced by hand; the cluster may switch it on")
+    add_flag(disarm, "--yes", "do not ask; needed where nobody can be asked")
     for action in (drain, hold, disarm):
         add_reason(action, "why; it is shown by status")
     for action in (drain, hold):
@@ -176,6 +178,16 @@ def _refuse_fenced_by_hand(configuration: NodeConfiguration, node: str) -> None:
             f"{node} is not used again: it was fenced by hand ({told(drained)}). Switch it on with"
             f" 'holdfast unfence {node}', or say --yes."
         )
+
+
+def _disarm(options: argparse.Namespace) -> int:
+    cluster = load_config(options).cluster
+    question = (
+        f"While cluster {cluster} is disarmed no service is recovered and no node is fenced.\n"
+        "Type the cluster's name"
+    )
+    confirm(options, f"not disarming {cluster}", question, cluster)
+    return _hold(options)
 
 
 def _hold(options: argparse.Namespace) -> int:

@@ -21,7 +21,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from ...errors import HoldfastError
+from ...documents import read_document
+from ...errors import DocumentError, HoldfastError
 from ...storage.whole_file import write_bytes
 from ...version import PACKAGE
 
@@ -29,7 +30,16 @@ NAME = "holdfast"
 FIXED_DATE = (2026, 1, 1, 0, 0, 0)
 
 PROGRAM = "program.py"
-"""Becomes ``__main__.py``: Galaxy takes no file of that name."""
+"""Becomes ``__main__.py`` of the package: Galaxy takes no file of that name.
+
+Only the command of an older version, while it is being updated, still runs ``-m holdfast``.
+"""
+
+START = f"from {NAME}.program import main\n\nmain()\n".encode()
+"""The ``__main__.py`` of the archive: Python runs the archive itself, isolated.
+
+With ``-m holdfast`` the working directory would be searched for modules before the archive.
+"""
 
 
 def library_archive() -> bytes:
@@ -38,10 +48,12 @@ def library_archive() -> bytes:
         path.relative_to(PACKAGE).as_posix(): path.read_bytes() for path in PACKAGE.rglob("*.py")
     }
     files["__main__.py"] = files[PROGRAM]
+    members = {f"{NAME}/{name}": content for name, content in files.items()}
+    members["__main__.py"] = START
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, content in sorted(files.items()):
-            entry = zipfile.ZipInfo(f"{NAME}/{name}", FIXED_DATE)
+        for name, content in sorted(members.items()):
+            entry = zipfile.ZipInfo(name, FIXED_DATE)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = 0o644 << 16
             file.writestr(entry, content)
@@ -85,8 +97,8 @@ def made_of(path: Path) -> dict[str, Any] | None:
     """Return the note in a compiled library; None if there is none."""
     try:
         with zipfile.ZipFile(path) as archive:
-            found = json.loads(archive.read(MADE_OF))
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+            found = read_document(archive.read(MADE_OF), MADE_OF)
+    except (OSError, KeyError, DocumentError, zipfile.BadZipFile):
         return None
     return found if isinstance(found, dict) else None
 

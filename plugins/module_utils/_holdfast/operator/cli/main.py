@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ...errors import HoldfastError
+from ...errors import HoldfastError, of_system
 from ...node.configuration import NodeConfiguration, load
-from ...version import PACKAGE, VERSION
+from ...version import VERSION
 from ..streams import (
     CLOSED,
     Output,
@@ -66,6 +66,12 @@ def main(arguments: Sequence[str]) -> int:
         complain(f"holdfast: {clean(error)}\n")
         return no_answer
     except BrokenPipeError:
+        return no_answer
+    except OSError as error:
+        # Such as a path that is too long for the system.
+        from ...text import clean
+
+        complain(f"holdfast: {clean(of_system(error))}\n")
         return no_answer
     except KeyboardInterrupt:
         complain(
@@ -295,14 +301,13 @@ def _run_machine(configuration: NodeConfiguration) -> None:
     """Run the machine in this process; the mark lets its power switch find the process."""
     from ...node.configuration import MARK
     from ...node.machine.machine import Machine
+    from ...process.own_program import own_program
 
     config = str(configuration.folder / "node.json")
-    command = [sys.executable, "-m", f"{PACKAGE.name}.program", "machine", "run", config]
+    command = own_program("machine", "run", config)
     mark = str(configuration.folder.resolve())
     if os.environ.get(MARK) != mark:
-        environment = {**os.environ, MARK: mark}
-        environment["PYTHONPATH"] = str(PACKAGE.parent)
-        os.execve(sys.executable, command, environment)
+        os.execve(sys.executable, command, {**os.environ, MARK: mark})
     if Machine(configuration).run():
         os.execve(sys.executable, command, os.environ)
 

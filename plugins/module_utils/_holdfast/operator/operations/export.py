@@ -23,7 +23,8 @@ from ...cluster.model.policy import Policy, policy_document
 from ...cluster.model.rules import rule_document
 from ...cluster.model.service import Service, service_document
 from ...cluster.model.state import ClusterState
-from ...errors import FormatError, HoldfastError, InputError, StorageError
+from ...documents import read_document_file
+from ...errors import DocumentError, FormatError, HoldfastError, InputError, StorageError
 from ...names import absolute_path
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import NodeConfiguration, load
@@ -228,9 +229,9 @@ def read_backup(path: Path, configuration: NodeConfiguration) -> Wanted:
             "path", str(path), f"a backup of cluster {configuration.cluster!r}, not {of!r}"
         )
     try:
-        return wanted_from_document(document["wanted"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError("path", str(path), f"a whole backup ({error!r})") from error
+        return wanted_from_document(document.get("wanted"))
+    except DocumentError as error:
+        raise InputError("path", str(path), f"a whole backup ({str(error).rstrip('.')})") from error
 
 
 def restored(wanted: Wanted, kept: Wanted, *, exact: bool) -> Wanted:
@@ -257,24 +258,25 @@ def restored(wanted: Wanted, kept: Wanted, *, exact: bool) -> Wanted:
 def _document(path: Path) -> dict[str, Any]:
     try:
         found = path.stat()
-        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise StorageError(f"The backup {path} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
-        raise InputError("path", str(path), "a backup, which is text") from error
     if stat.S_IMODE(found.st_mode) & 0o022 or found.st_uid not in (0, os.geteuid()):
         raise InputError("path", str(path), "a file that nobody else can write")
     try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise InputError("path", str(path), "a backup, which is JSON") from error
+        document = read_document_file(path, "it", unique=True)
+    except OSError as error:
+        raise StorageError(f"The backup {path} cannot be read: {error.strerror}.") from error
+    except DocumentError as error:
+        text = f"a backup, which is JSON ({str(error).rstrip('.')})"
+        raise InputError("path", str(path), text) from error
     return document if isinstance(document, dict) else {}
 
 
 def _without_version(document: dict[str, Any] | None) -> Any:
     if document is None:
         return None
-    return {**document, "wanted": {**document.get("wanted", {}), "version": 0}}
+    wanted = document.get("wanted")
+    return {**document, "wanted": {**(wanted if isinstance(wanted, dict) else {}), "version": 0}}
 
 
 def _told(document: dict[str, Any] | None) -> object:
@@ -282,6 +284,6 @@ def _told(document: dict[str, Any] | None) -> object:
     if document is None:
         return None
     try:
-        return exported(wanted_from_document(document["wanted"]))
-    except (HoldfastError, KeyError, TypeError, ValueError, AttributeError):
+        return exported(wanted_from_document(document.get("wanted")))
+    except HoldfastError:
         return "not a backup of this format"

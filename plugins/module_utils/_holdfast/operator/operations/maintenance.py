@@ -10,7 +10,6 @@ leaves its node off and empty until ``unfence``: a person may be working on the 
 from __future__ import annotations
 
 import getpass
-import json
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -35,6 +34,7 @@ from ...cluster.model.report import Mode
 from ...cluster.model.state import ClusterState, NodeState
 from ...cluster.model.state_codec import state_from_document
 from ...cluster.model.states import ServiceState
+from ...documents import read_document
 from ...errors import FormatError, HoldfastError, InputError
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import NodeConfiguration, load
@@ -302,10 +302,12 @@ def read_hold(paths: ClusterPaths, board: Board) -> dict[str, Any] | None:
                 manager = _newest(file, Kind.CRM)
                 configuration = _newest(file, Kind.CONFIGURATION)
             if manager is not None:
-                state = state_from_document(json.loads(manager.payload))
+                state = state_from_document(read_document(manager.payload, "The record"))
             if configuration is not None:
-                wanted = wanted_from_document(json.loads(configuration.payload))
-        except (HoldfastError, ValueError, KeyError, TypeError, AttributeError):
+                wanted = wanted_from_document(
+                    read_document(configuration.payload, "The configuration")
+                )
+        except HoldfastError:
             pass
     hold = global_maintenance(board, state, wanted.in_force(state.ended))
     return maintenance_document(hold) if hold is not None else None

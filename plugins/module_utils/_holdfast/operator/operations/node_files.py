@@ -16,7 +16,8 @@ from typing import Any
 
 from ... import names
 from ...cluster.model.state import ClusterState
-from ...errors import InputError, StorageError
+from ...documents import read_document_file
+from ...errors import DocumentError, InputError, StorageError
 from ...fence.describe import check_fence_agents, nodes_without_proof
 from ...fence.topology import parse_fence_configuration
 from ...names import absolute_path
@@ -61,8 +62,8 @@ def _present(path: Path) -> tuple[Any, bool]:
     try:
         found = path.stat()
         private = not found.st_mode & 0o077 and found.st_uid in (0, os.geteuid())
-        return json.loads(path.read_text(encoding="utf-8")), private
-    except (OSError, ValueError):
+        return read_document_file(path, str(path)), private
+    except (OSError, DocumentError):
         return None, False
 
 

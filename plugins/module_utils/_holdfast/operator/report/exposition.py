@@ -12,6 +12,8 @@ import enum
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ...text import printable
+
 
 class Kind(str, enum.Enum):
     """What a metric's numbers are."""
@@ -74,7 +76,7 @@ def render_metrics(
 
 
 def _escaped_help(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n")
+    return printable(text).replace("\\", "\\\\").replace("\n", "\\n")
 
 
 PREFIX = "holdfast_"

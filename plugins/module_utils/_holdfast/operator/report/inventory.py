@@ -9,12 +9,31 @@ the node's own host lease is not known to be gone; otherwise it is stale.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
-from ...cluster.model.maintenance import fenced_by_hand, maintenance_from_document
+from ... import names
+from ...cluster.model.maintenance import (
+    fenced_by_hand,
+    maintenance_document,
+    maintenance_from_document,
+)
 from ...cluster.model.observed import HostState
 from ...cluster.model.state import NodeState
 from ...cluster.model.states import ServiceState
+from ...documents import (
+    Reader,
+    check_keys,
+    flag,
+    mapping_of,
+    number,
+    optional,
+    row,
+    text,
+    texts,
+    whole,
+)
+from ...errors import DocumentError
 from .problems import UNHELD
 
 MANAGER = "manager"
@@ -38,6 +57,61 @@ _TOLD = (
     *("host_id", "address", "score", "problem"),
 )
 """The fields of a node's status that become variables unchanged."""
+
+
+def checked_status(value: object) -> dict[str, Any]:
+    """Return what an inventory is made of in a status that another machine answered.
+
+    A node's name becomes that of a host, so it has to be one: Ansible takes more for a pattern, a
+    variable or a template.  Raises ``DocumentError`` or ``InputError`` for anything else.
+    """
+    status = row(value)
+    found = _parts(status, _STATUS)
+    check_keys(found["nodes"], names.NODE_NAME, "a node name")
+    check_keys(found["services"], names.SERVICE_ID, "a service id")
+    for node in found["nodes"].values():
+        names.ip_address(node["address"])
+    return found
+
+
+def _parts(value: object, readers: Mapping[str, Reader]) -> dict[str, Any]:
+    """Return the values of an object that *readers* name, each of them checked."""
+    given = row(value)
+    found = {}
+    for name, reader in readers.items():
+        if name not in given:
+            raise DocumentError(f"{name} is missing.")
+        try:
+            found[name] = reader(given[name])
+        except DocumentError as error:
+            raise DocumentError(f"{name}: {error}") from None
+    return found
+
+
+def _part(readers: Mapping[str, Reader]) -> Reader:
+    return lambda value: _parts(value, readers)
+
+
+def _maintenance(value: object) -> dict[str, Any]:
+    return maintenance_document(maintenance_from_document(value))
+
+
+_NODE: Mapping[str, Reader] = {
+    **dict.fromkeys(("state", "reason", "proof", "address", "problem"), text),
+    "since": number,
+    "maintenance": optional(_maintenance),
+    "lease_lost": flag,
+    "host_id": whole,
+    "score": whole,
+    "services": texts,
+    "host_lease": _part({"state": text}),
+}
+_STATUS: Mapping[str, Reader] = {
+    "cluster": names.cluster_name,
+    "manager": _part({"node": optional(text), "active": optional(flag)}),
+    "nodes": mapping_of(_part(_NODE)),
+    "services": mapping_of(_part({"state": text, "node": text, "running_on": texts})),
+}
 
 
 def inventory_groups(status: dict[str, Any]) -> dict[str, list[str]]:

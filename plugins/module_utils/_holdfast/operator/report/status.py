@@ -32,6 +32,7 @@ from ...process.apart import TimeUpError, run_apart
 from ...storage.authentication import Policy
 from ...storage.whiteboard.block import GlobalBlock, HostBlock
 from ...storage.whiteboard.board import Board
+from ...text import clean
 from .problems import (
     UNHELD,
     leases_being_freed,
@@ -165,8 +166,8 @@ def disarm_document(state: ClusterState, wanted: Wanted) -> dict[str, Any] | Non
         return None
     by = wanted.disarmed_by or Maintenance()
     return {
-        "state": state.disarm,
-        "mode": state.disarm_mode,
+        "state": clean(state.disarm),
+        "mode": clean(state.disarm_mode),
         "waits_for": state.disarm_waits,
         "reason": by.reason,
         "owner": by.owner,

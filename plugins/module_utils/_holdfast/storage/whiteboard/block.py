@@ -19,7 +19,8 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ...errors import FormatError, InputError
+from ...documents import read_document
+from ...errors import DocumentError, FormatError, InputError
 from ..authentication import MAC_BYTES, NO_AUTHENTICATION, Authentication
 
 BLOCK_BYTES = 4096
@@ -341,22 +342,12 @@ def _check_versions(parse: int, feature: int) -> None:
 def _decode_health(text: str) -> Mapping[str, object] | None:
     """Return the health in *text*, a JSON object or null."""
     try:
-        health, end = _HEALTH_DECODER.raw_decode(text)
-        if end != len(text):
-            raise ValueError("something follows")
-    except (ValueError, RecursionError):
+        health = read_document(text, "the health")
+    except DocumentError:
         raise FormatError(f"the health {text[:40]!r} is not JSON") from None
     if health is not None and not isinstance(health, dict):
         raise FormatError(f"the health {text[:40]!r} is not a JSON object")
     return health
-
-
-def _refuse_constant(name: str) -> object:
-    """Raise ``ValueError`` for NaN and the infinities, which are not JSON."""
-    raise ValueError(name)
-
-
-_HEALTH_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def _why_not(machine: str, block_bytes: int) -> str:
