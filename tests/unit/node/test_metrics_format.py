@@ -11,6 +11,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.rep
     Sample,
     render_metrics,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.text import printable
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,10 +33,10 @@ def read(text):
     ),
     value=st.floats(allow_nan=False, allow_infinity=False),
 )
-def test_any_label_and_number_is_read_back_as_it_was(labels, value):
+def test_any_label_is_read_back_without_control_characters_and_any_number_as_it_was(labels, value):
     text = render_metrics("t_", [AGE], [Sample(AGE, value, labels)], {})
     (sample,) = read(text)["t_age_seconds"].samples
-    assert sample.labels == labels
+    assert sample.labels == {name: printable(one) for name, one in labels.items()}
     assert sample.value == value
 
 
