@@ -212,12 +212,21 @@ def agents(run: Run) -> None:
 
 def system(run: Run) -> None:
     """Whole clusters, and the quickstart from end to end."""
-    apart = ("awx", "leases", *AGENT_TESTS, *PLAYBOOK_TESTS)
+    apart = ("awx", "leases", "security", *AGENT_TESTS, *PLAYBOOK_TESTS)
     others = [f"--ignore=tests/system/{name}" for name in apart]
     # Two files at once: their clusters mostly wait.
     run.python(
         *("-m", "pytest", "-n", "2", "--dist", "loadfile"), "tests/system", *others, folder=ROOT
     )
+
+
+def security(run: Run) -> None:
+    """Attacks of strangers and storage writers on running clusters; hostile inputs."""
+    run.python(
+        *("-m", "pytest", "-n", "2", "--dist", "loadfile"), "tests/system/security", folder=ROOT
+    )
+    run.python("tests/fuzz/documents.py", "--count", "200000", folder=ROOT)
+    run.python("tests/fuzz/commands.py", "--count", "2000", folder=ROOT)
 
 
 def failover(run: Run) -> None:
@@ -301,7 +310,7 @@ def testbed(run: Run) -> None:
 
 STAGES: tuple[Stage, ...] = (
     *(ruff, mypy, yamllint, shellcheck, reuse, changelog),
-    *(testbed, leases, agents, integration, playbooks),
+    *(testbed, leases, agents, integration, playbooks, security),
     *(unit, importer, sanity, units, simulation, conformance, lint, docs, site, build, system),
 )
 """What ``--all`` runs, in this order; those of a lane begin beside the others."""
@@ -315,7 +324,7 @@ QUICK: tuple[Stage, ...] = (
 LANES = (
     Lane(frozenset({importer, sanity, units, simulation}), idle=True),
     Lane(frozenset({testbed, leases, agents})),
-    Lane(frozenset({integration, playbooks})),
+    Lane(frozenset({integration, playbooks, security})),
 )
 """The stages that only compute, and twice those that mostly wait for clusters of their own, beside
 the rest.  Together they keep two cores busy from beginning to end."""
