@@ -43,7 +43,7 @@ def _show(options: argparse.Namespace) -> int:
 def _lines(shown: dict[str, Any]) -> list[str]:
     lines = [f"authentication: {shown['policy']}"]
     uses = ("signs, and is accepted", "is accepted")
-    lines.extend(f"  key {name} {use}" for name, use in zip(shown["fingerprints"], uses))
+    lines.extend(f"key {name} {use}" for name, use in zip(shown["fingerprints"], uses))
     lines.extend(f"{one}." for one in (*shown["not_authentic"], *shown["not_signed"]))
     return lines
 
