@@ -118,6 +118,11 @@ def samples() -> dict[str, tuple[Any, ...]]:
                 "spans": [["job", {"agent": "a"}, 3, 1.5, 0.5]],
             }
         ),
+        "datagram": _plain(
+            {"cluster": "c1", "kind": "ask", "node": "n2", "nonce": "00ff"},
+            {"cluster": "c1", "kind": "answer", "node": "n2", "nonce": "00ff", "beat": 41},
+            {"cluster": "c1", "kind": "look", "node": "n2", "mac": "00" * 20},
+        ),
         "trouble": _plain({"at": 90.0, "text": "its storage is slow"}),
         "status": _plain(healthy(), after_failover(), in_trouble()),
         "expected": _plain(

@@ -79,9 +79,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
     _parse_intent,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (  # noqa: E402
+    Member,
     from_document,
     load,
     to_document,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.datagrams import (  # noqa: E402
+    Correspondence,
+    sources_of,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.heartbeat import (  # noqa: E402
     read_trouble,
@@ -121,6 +126,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.rep
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.text import (  # noqa: E402
     render_text,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.authentication import (  # noqa: E402
+    KEY_BYTES,
+    Authentication,
+    Policy,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.block import (  # noqa: E402, E501
     _decode_health,
@@ -395,6 +405,12 @@ def targets(folder: Path) -> tuple[Target, ...]:
         list(cluster_samples(found))
         inventory(found)
 
+    def datagram(data: bytes) -> object:
+        member = Member("n2", 2, "127.0.0.1", 7410)
+        key = Authentication(Policy.ENFORCE, "c1", (b"k" * KEY_BYTES,))
+        heard = Correspondence("c1", "n1", sources_of([member]), lambda: key)
+        return heard.believed(data, member.at(0), 0.0)
+
     return (
         Target("manager's record", known["state"], same(state_from_document, state_document)),
         Target("report", known["report"], same(report_from_document, report_document)),
@@ -430,6 +446,7 @@ def targets(folder: Path) -> tuple[Target, ...]:
             known["trouble"],
             file(trouble_path(folder).name, lambda path: read_trouble(folder, 100.0)),
         ),
+        Target("datagram", known["datagram"], datagram),
         Target("inventory", known["status"], plain(inventory)),
         Target("status of a record", known["state"], plain(status)),
         Target("event source", known["status"], events, (ValueError,)),
