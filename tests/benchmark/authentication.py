@@ -33,11 +33,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.auth
     Authentication,
     Policy,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.block import (  # noqa: E402, E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.block import (  # noqa: E501
     HostBlock,
     encode_host,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.board import (  # noqa: E402, E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.board import (  # noqa: E501
     KnownBlocks,
     decode_board,
 )
