@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The filter cluster_key_steps."""
+"""The filter that plans the exchange of the cluster key."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - The keys that all nodes get one after the other: first the new key is accepted, then it
-    signs, and at last the old one is not accepted any more. An exchange that was interrupted is
-    gone on with.
+  - The keys that all nodes get one after the other. First the new key is accepted, then it signs,
+    and at last the old one is not accepted any more. An exchange that was interrupted is ended.
 positional: new
 options:
   _input:
