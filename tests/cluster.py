@@ -106,11 +106,13 @@ class EmbeddedCluster:
         timing: dict[str, Any] | None = None,
         backend: str = "embedded",
         further_members: int = 0,
-        authentication: str = "enforce",
+        authentication: str = "warn",
     ) -> None:
         """Lay everything out in *folder*; nothing runs yet.
 
-        So many *further_members* are configured beside the three machines, and never run.
+        So many *further_members* are configured beside the three machines, and never run.  With
+        the *authentication* ``warn`` all is signed, and the global block of the whiteboard, by
+        which tests hold the cluster, is believed.
         """
         self._timing = timing or {}
         self.folder = folder.resolve()

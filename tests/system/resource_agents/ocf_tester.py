@@ -78,7 +78,7 @@ class _Course:
         """Anybody may ask for the metadata; only root can try that."""
         if os.getuid() == 0:
             words = ["su", "nobody", "-s", "/bin/sh", "-c", f"{self._resource.path} meta-data"]
-            root = {**os.environ, "OCF_ROOT": self._resource.ocf_root}
+            root = {**os.environ, "OCF_ROOT": self._resource.call.ocf_root}
             if subprocess.run(words, env=root, capture_output=True, check=False).returncode:
                 self.problems.append("the agent cannot be run by nobody; its mode should be 755")
 

@@ -167,3 +167,14 @@ def test_the_global_block_holds_up_no_failover(cluster: EmbeddedCluster, policy:
     else:
         assert path.read_bytes()[:14] == b"maintenance=0\0", "the manager wrote what holds"
     cluster.wait_settled()
+
+
+@pytest.mark.parametrize("policy", ["enforce"], indirect=True)
+def test_a_maintenance_that_an_operator_declares_begins_and_ends(cluster: EmbeddedCluster) -> None:
+    path = Path(cluster.folder / "storage" / "test.metadata")
+    for state, shown in (("present", b"maintenance=1\0"), ("absent", b"maintenance=0\0")):
+        # It waits until the manager keeps to it.
+        cluster.maintain(state, reason="a test")
+        assert path.read_bytes()[:14] == shown
+        assert cluster.status()["global_maintenance"] is (state == "present")
+    cluster.wait_settled()

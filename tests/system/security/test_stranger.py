@@ -64,7 +64,7 @@ def forged_traffic(cluster: EmbeddedCluster) -> Iterator[None]:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(tmp_path, {"fence_limit": 1000}) as cluster:
+    with EmbeddedCluster(tmp_path, {"fence_limit": 1000}, authentication="enforce") as cluster:
         cluster.declare("one", cluster.witness("one"))
         cluster.wait_settled()
         yield cluster

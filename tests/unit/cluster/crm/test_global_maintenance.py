@@ -185,6 +185,9 @@ def test_a_block_that_does_not_bind_only_shows_what_the_configuration_says(
     taken = step(before, sight)
     assert (taken.state.hold is not None, taken.board) == (declared is not None, written)
     assert taken.state.ended == {}
+    # Whoever declared it waits for this.
+    assert taken.state.board_pending is (written is not None)
+    assert written is not None or taken.state.board is (declared is not None)
     moved = "web" in taken.state.services and taken.state.services["web"].state
     assert (moved is ServiceState.STOPPED) is (declared is not None)
 

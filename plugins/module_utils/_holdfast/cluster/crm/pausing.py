@@ -89,7 +89,10 @@ def _compare_with_board(round_: Round, hold: Maintenance | None) -> bool | None:
     if not round_.seen.board_binds:
         # Whoever can write the storage can write this block: it only shows what holds.
         shows = bool(round_.seen.held) if round_.seen.board_readable else None
-        round_.board = None if shows is holds else holds
+        if shows is holds:
+            _note_board(round_, holds, pending=False)
+        else:
+            round_.board = holds
         return None
     if not round_.seen.board_readable:
         # What someone wrote there is lost.  The manager may write yes, but not no.
