@@ -333,7 +333,7 @@ class Fields(Generic[T]):
         for name, one in given.items():
             if name not in readers:
                 continue
-            if type(one) is exact.get(name):
+            if one.__class__ is exact.get(name):
                 found[name] = one
                 continue
             try:

@@ -8,21 +8,35 @@ longer than its answer for a small cluster.
 
 from __future__ import annotations
 
+__all__ = (
+    "Any",
+    "Callable",
+    "Collection",
+    "Container",
+    "Iterable",
+    "Iterator",
+    "Mapping",
+    "Optional",
+    "Sequence",
+    "TextIO",
+    "TypeVar",
+    "Union",
+    "dataclass",
+)
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable as Callable
-    from collections.abc import Collection as Collection
-    from collections.abc import Container as Container
-    from collections.abc import Iterable as Iterable
-    from collections.abc import Iterator as Iterator
-    from collections.abc import Mapping as Mapping
-    from collections.abc import Sequence as Sequence
-    from dataclasses import dataclass as dataclass
-    from typing import Any as Any
-    from typing import Optional as Optional
-    from typing import TextIO as TextIO
-    from typing import TypeVar as TypeVar
-    from typing import Union as Union
+    from collections.abc import (
+        Callable,
+        Collection,
+        Container,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
+    from dataclasses import dataclass
+    from typing import Any, Optional, TextIO, TypeVar, Union
 else:
 
     class _Hint:
