@@ -110,9 +110,9 @@ _EDITS = (
     (
         "drop-the-state-under-a-freeze-from-the-record",
         state_codec,
-        "_service_status",
-        'values["before"] = values["state"].value if values["state"] is not _state(held) else ""',
-        'values["before"] = ""',
+        "_plain",
+        'row["state"] = row.pop("before", status.state.value)',
+        'row.pop("before", None)',
         OPERATORS,
     ),
     (
