@@ -84,6 +84,10 @@ def test_an_older_block_of_a_dead_node_is_no_sign_of_life(watching: Watching) ->
         seen = watching.look(1.0, 1, 3)
     assert seen.nodes["n2"].heartbeat_age == 4.0
     assert "older than one that was read before" in seen.nodes["n2"].problem
+    watching.blocks[2] = 101, 7
+    seen = watching.look(1.0, 1, 3)
+    assert seen.nodes["n2"].heartbeat_age == 5.0
+    assert not seen.nodes["n2"].problem, "the newest block is there again"
 
 
 def test_without_authentication_any_change_is_a_sign_of_life(tmp_path: Path) -> None:

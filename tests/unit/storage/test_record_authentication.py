@@ -76,6 +76,7 @@ def test_a_slot_with_nothing_but_forged_copies_is_blank_and_can_be_written(path:
         assert file.read(*SLOT) is None
         assert set(file.forged) == {SLOT}
         written = file.write(*SLOT, 5, b"true")
+        assert not file.forged, "nothing forged is left, and nobody need write it again"
         assert file.read(*SLOT) == written
         assert not file.forged
 
@@ -119,7 +120,9 @@ def test_a_warning_names_what_is_not_authentic_as_long_as_it_stands(path: str) -
         assert file.read_if_newer(*SLOT, found) is found
         assert set(file.forged) == {SLOT}
         file.write(*SLOT, 5, b"after")
+        assert set(file.forged) == {SLOT}, "the other copy is still not authentic"
         file.write(*SLOT, 5, b"after")
+        assert not file.forged
         assert file.read(*SLOT) is not None
         assert not file.forged
 

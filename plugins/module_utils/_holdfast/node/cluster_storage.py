@@ -38,7 +38,7 @@ from ..storage.whiteboard.board import Board
 from ..storage.whiteboard.file import Whiteboard
 from .cluster_key import ClusterKey
 from .configuration import SANLOCK, NodeConfiguration
-from .record_slots import WRITTEN_AGAIN_BY, RecordSlots
+from .record_slots import SIGNED_AGAIN_BY, WRITTEN_AGAIN_BY, RecordSlots
 from .run_notes import note_generation, read_generation
 
 MANAGER_LEASE = "manager"
@@ -385,7 +385,7 @@ class ClusterStorage:
         ]
         records = [
             f"The {kind.name} record of {self._name(host_id)} is not authentic and {counts}"
-            f" ({reasons}); {WRITTEN_AGAIN_BY[kind]}"
+            f" ({reasons}); {SIGNED_AGAIN_BY[kind]}"
             for (kind, host_id), reasons in sorted(self._records.forged.items())
         ]
         return [*blocks, *records]

@@ -18,10 +18,16 @@ from ..storage.records import Kind, Record, RecordFile
 
 WRITTEN_AGAIN_BY: Mapping[Kind, str] = {
     Kind.LRM: "its LRM writes it again within seconds",
-    Kind.CRM: "its CRM writes it again within seconds if it is the manager, or when it starts",
+    Kind.CRM: "its CRM writes it again within seconds if it is the manager",
     Kind.CONFIGURATION: "'holdfast records repair --keep running' writes it again",
 }
 """How a record with a damaged copy is written again."""
+
+SIGNED_AGAIN_BY: Mapping[Kind, str] = {
+    **WRITTEN_AGAIN_BY,
+    Kind.CRM: f"{WRITTEN_AGAIN_BY[Kind.CRM]}; otherwise restart holdfast-crm on that node",
+}
+"""How a record that is not authentic is written again."""
 
 T = TypeVar("T")
 
@@ -47,12 +53,12 @@ class RecordSlots:
 
     @property
     def damage(self) -> Mapping[tuple[Kind, int], str]:
-        """The damaged copies of slots at their last read."""
+        """The damaged copies of slots when they were last used."""
         return self._file.damage
 
     @property
     def forged(self) -> Mapping[tuple[Kind, int], str]:
-        """The copies of slots that were not authentic at their last read."""
+        """The copies of slots that were not authentic when they were last used."""
         return self._file.forged
 
     def room(self, kind: Kind) -> int:
@@ -161,7 +167,7 @@ class RecordSlots:
             found = self._file.read(*key)
         except FormatError:
             return False
-        return found == written and key not in {**self.damage, **self.forged} and self._signed(kind)
+        return found == written and self._is_sound(key) and self._signed(kind)
 
     def own_is_signed(self, kind: Kind) -> bool:
         """Return whether this node's record, as last read or written here, needs no new MAC."""
@@ -173,14 +179,16 @@ class RecordSlots:
             record = self._file.read(kind, host_id)
         except FormatError:
             return False
-        key = (kind, host_id)
-        return key not in {**self.damage, **self.forged} and (
-            record is None or self._file.is_signed(record)
-        )
+        signed = record is None or self._file.is_signed(record)
+        return signed and self._is_sound((kind, host_id))
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         self._file.close()
+
+    def _is_sound(self, key: tuple[Kind, int]) -> bool:
+        """Return whether both copies of a slot were whole and authentic when it was last used."""
+        return key not in self.damage and key not in self.forged
 
     def _signed(self, kind: Kind) -> bool:
         """Return whether this node's record has the MAC that it would get now.

@@ -14,7 +14,7 @@ from __future__ import annotations
 import enum
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -43,7 +43,7 @@ SIGNED_AS = "record"
 MOST_AHEAD = 1000
 """How many writes a torn copy may be ahead of the last whole record: a forged one says anything."""
 
-NOT_AUTHENTIC = "it was not written by a member: its MAC is wrong"
+NOT_AUTHENTIC = "its MAC is wrong"
 
 MAX_COPY_BYTES = 64 << 20
 MAX_U64 = (1 << 64) - 1
@@ -256,9 +256,9 @@ class RecordFile(Closing):
         self._geometry: Geometry | None = None
         self._geometry_of: Pages | None = None
         self.damage: dict[tuple[Kind, int], str] = {}
-        """The damage of a slot's copies at its last read; a whole slot has no entry."""
+        """The damage of a slot's copies when it was last used; a whole slot has no entry."""
         self.forged: dict[tuple[Kind, int], str] = {}
-        """Which copies of a slot were not authentic at its last read."""
+        """Which copies of a slot were not authentic when it was last used."""
 
     def create(
         self,
@@ -319,11 +319,9 @@ class RecordFile(Closing):
             copies = self._read_copies(kind, host_id, known)
         newest = _newest(copies)
         damaged = [copy for copy in copies if copy.problem]
-        forged = [copy for copy in copies if not copy.authentic]
-        self._note(self.damage, kind, host_id, damaged)
-        self._note(self.forged, kind, host_id, forged)
+        self._note(kind, host_id, copies)
         older = known is not None and (newest is None or newest.sequence < known.sequence)
-        if older and (damaged or forged):
+        if older and not all(copy.authentic and not copy.problem for copy in copies):
             return known
         first_was_torn = len(damaged) == 1 and not damaged[0].misplaced
         if newest is None and damaged and not first_was_torn:
@@ -370,24 +368,25 @@ class RecordFile(Closing):
         record = Record(kind, host_id, max(last, *near, 0) + 1, epoch, bytes(payload))
         mac = self._authenticate().mac(SIGNED_AS, *record.signed())
         record = replace(record, mac=mac)
-        target = next(copy.index for copy in copies if newest is None or copy.record is not newest)
-        offset = geometry.offset(kind, host_id, target)
-        self._held.for_writing().write(offset, encode_record(record))
-        if newest is None or kind is Kind.CONFIGURATION:
-            # With both copies written, a blank one means that no write ever returned.
-            other = geometry.offset(kind, host_id, 1 - target)
-            self._held.for_writing().write(other, encode_record(record))
+        target = next(copy for copy in copies if newest is None or copy.record is not newest)
+        other = copies[1 - target.index]
+        # With both copies written, a blank one means that no write ever returned.
+        both = newest is None or kind is Kind.CONFIGURATION
+        for copy in (target, other) if both else (target,):
+            offset = geometry.offset(kind, host_id, copy.index)
+            self._held.for_writing().write(offset, encode_record(record))
+        self._note(kind, host_id, () if both else (other,))
         return record
 
-    def _note(
-        self, found: dict[tuple[Kind, int], str], kind: Kind, host_id: int, copies: list[_Copy]
-    ) -> None:
-        """Note in *found* what is wrong with *copies*, nothing if there are none."""
-        if copies:
-            reasons = (f"copy {copy.index}: {copy.problem or NOT_AUTHENTIC}" for copy in copies)
-            found[(kind, host_id)] = "; ".join(reasons)
-        else:
-            found.pop((kind, host_id), None)
+    def _note(self, kind: Kind, host_id: int, copies: Sequence[_Copy]) -> None:
+        """Note what is wrong with *copies* of a slot; the others are right."""
+        damaged = {copy.index: copy.problem for copy in copies if copy.problem}
+        forged = {copy.index: NOT_AUTHENTIC for copy in copies if not copy.authentic}
+        for noted, found in ((self.damage, damaged), (self.forged, forged)):
+            noted.pop((kind, host_id), None)
+            if found:
+                reasons = (f"copy {index}: {reason}" for index, reason in found.items())
+                noted[(kind, host_id)] = "; ".join(reasons)
 
     def is_signed(self, record: Record) -> bool:
         """Return whether *record* has the MAC that a write would give it now."""

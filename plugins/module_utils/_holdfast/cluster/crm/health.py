@@ -115,6 +115,7 @@ class Watch:
         before = self._timestamps.get(node)
         if before == timestamp:
             self._blank.discard(node)
+            self._put_back.discard(node)
             return
         if self.settings.authenticated and before is not None:
             if (report, timestamp) < (self._reports.get(node, 0), before):

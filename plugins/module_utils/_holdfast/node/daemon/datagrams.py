@@ -5,7 +5,7 @@
 There are two messages: "are you there?", which every process of a node answers, and "look at the
 storage now", which saves the receiver its wait for the next turn.  Neither carries a decision.  An
 LRM's answer names the heartbeat that it wrote last, which shows a node on another storage
-(``cluster/crm/observing.py``).
+(``cluster/crm/lease_proof.py``).
 
 Only members are heard: by address and port, before anything else is looked at, and by a MAC under
 the cluster key if the policy enforces that; only a question needs no MAC, as its answer goes to a

@@ -71,16 +71,9 @@ def correspondence_of(configuration: NodeConfiguration) -> Correspondence:
 class Network:
     """A process's socket; ``listen`` waits on it, and on nothing else."""
 
-    def __init__(
-        self,
-        address: str,
-        port: int,
-        correspondence: Correspondence,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, address: str, port: int, correspondence: Correspondence) -> None:
         """Bind to *address* and *port*; raises ``InputError`` if the port is in use."""
         self._correspondence = correspondence
-        self._clock = clock
         self._wrote: tuple[int, float] | None = None
         self._beats: dict[str, int] = {}
         self._hint_waits = False
@@ -108,13 +101,13 @@ class Network:
     def ask(self, member: Member) -> None:
         """Ask a node whether it is there."""
         with self._lock:
-            question = self._correspondence.question(member.name, self._clock())
+            question = self._correspondence.question(member.name, time.monotonic())
         for port in member.ports():
             self._send(question, (member.address, port))
 
     def wrote(self, beat: int) -> None:
         """Name in answers, for a while, the heartbeat *beat* that this node wrote just now."""
-        self._wrote = (beat, self._clock())
+        self._wrote = (beat, time.monotonic())
 
     def take_beats(self) -> dict[str, int]:
         """Return the heartbeats that answers named since the last call, by node."""
@@ -137,7 +130,7 @@ class Network:
 
     def answering_with_other_keys(self) -> set[str]:
         """Return the members that answered a moment ago, but without a right MAC."""
-        now = self._clock()
+        now = time.monotonic()
         with self._lock:
             answers = self._correspondence.other_keys.items()
             return {node for node, when in answers if now - when <= NONCE_COUNTS}
@@ -167,7 +160,7 @@ class Network:
         Returns what ``listen`` does.
         """
         answered, heard = set[str](), dict[Address, int]()
-        hinted, now = False, self._clock()
+        hinted, now = False, time.monotonic()
         for number in range(PORTION):
             try:
                 data, sender = self._socket.recvfrom(MAX_DATAGRAM)
@@ -215,7 +208,7 @@ class Network:
 
     def _hint_is_due_in(self) -> float:
         """Return the seconds until a hint that waits counts, infinity if none waits."""
-        return max(self._hint_counts_at - self._clock(), 0.0) if self._hint_waits else math.inf
+        return max(self._hint_counts_at - time.monotonic(), 0.0) if self._hint_waits else math.inf
 
     def _news_is_due_in(self) -> float:
         """Return the seconds until there is news without a further datagram."""
@@ -223,7 +216,7 @@ class Network:
 
     def _answer(self, question: Message, sender: Address) -> None:
         wrote, beat = self._wrote, None
-        if wrote is not None and self._clock() - wrote[1] <= BEAT_COUNTS:
+        if wrote is not None and time.monotonic() - wrote[1] <= BEAT_COUNTS:
             beat = wrote[0]
         with self._lock:
             answer = self._correspondence.message(Kind.ANSWER, question.nonce, beat)
