@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -12,6 +15,7 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
+import yaml
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_key import (
     keys_text,
@@ -24,6 +28,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.ope
 )
 from ansible_collections.holdfast.ha.plugins.plugin_utils._cluster_keys import cluster_key_steps
 from cluster import NODES, PATIENCE, EmbeddedCluster
+from playing import player_of, write_inventory
 
 LONGEST = 5.0
 """Seconds for which a client may go without an answer on a busy machine; nothing is stopped."""
@@ -113,6 +118,85 @@ def test_the_key_is_exchanged_and_no_client_notices(cluster: EmbeddedCluster) ->
     assert cluster.fences() == fences
     for (node, kind), pid in daemons.items():
         assert cluster.daemon(node, kind) == pid, "nothing is restarted"
+
+
+@pytest.fixture
+def with_own_keys(tmp_path: Path) -> Iterator[EmbeddedCluster]:
+    """A cluster whose machines have a file of the cluster key each, as nodes have."""
+    cluster = EmbeddedCluster(tmp_path / "cluster", {"fence_limit": 1000}, authentication="enforce")
+    for node in NODES:
+        shutil.copy(cluster.key, key_of(cluster, node))
+        path = cluster.config(node)
+        path.write_text(path.read_text().replace(str(cluster.key), str(key_of(cluster, node))))
+    with cluster:
+        cluster.declare_web()
+        cluster.wait_settled()
+        yield cluster
+
+
+def key_of(cluster: EmbeddedCluster, node: str) -> Path:
+    return cluster.folder / f"{node}.key"
+
+
+def inventory_with_keys(cluster: EmbeddedCluster, folder: Path) -> Path:
+    """Return an inventory that also says where each node's key is, and its command."""
+    path = folder / "hosts.yml"
+    write_inventory(cluster, path)
+    content = yaml.safe_load(path.read_text())
+    library = cluster.folder / "lib" / "holdfast.pyz"
+    for node, values in content["holdfast"]["hosts"].items():
+        command = folder / f"holdfast-{node}"
+        run = shlex.join([sys.executable, "-I", str(library)])
+        config = shlex.quote(str(cluster.config(node)))
+        command.write_text(f'#!/bin/sh\nexport HOLDFAST_CONFIG={config}\nexec {run} "$@"\n')
+        command.chmod(0o755)
+        values.update(
+            ansible_become=False,
+            node_command=str(command),
+            node_cluster_key=str(key_of(cluster, node)),
+        )
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def test_the_playbook_exchanges_the_key_and_ends_what_was_interrupted(
+    with_own_keys: EmbeddedCluster, tmp_path: Path
+) -> None:
+    cluster = with_own_keys
+    play = player_of(inventory_with_keys(cluster, tmp_path), tmp_path)
+    fences, (old,) = cluster.fences(), read_keys(cluster.key)
+    new, later = make_key(), make_key()
+    # Interrupted: the first node has the new key beside the old one.
+    key_of(cluster, "n1").write_text(keys_text([old, new]))
+    with client_of(cluster) as client:
+        done = play("cluster_key", holdfast_next_cluster_key=later.hex())
+        assert play("cluster_key", "--check", holdfast_next_cluster_key=later.hex()).changed == 0
+    for node in NODES:
+        assert read_keys(key_of(cluster, node)) == (later,)
+    assert not {old.hex(), new.hex(), later.hex()} & set(done.text.split())
+    assert not cluster.wait_settled()["problems"]
+    assert client.longest < LONGEST
+    assert cluster.fences() == fences
+
+
+def test_the_playbook_says_what_is_wrong_with_the_keys(
+    with_own_keys: EmbeddedCluster, tmp_path: Path
+) -> None:
+    cluster = with_own_keys
+    play = player_of(inventory_with_keys(cluster, tmp_path), tmp_path)
+    assert (
+        "n3 cannot be reached or are not in the limit"
+        in play("cluster_key", "--limit", "n1,n2", fails=True).text
+    )
+    cluster.maintain("present")
+    saved = key_of(cluster, "n2").read_text()
+    key_of(cluster, "n2").unlink()
+    assert "n2 has no cluster key in" in play("cluster_key", fails=True).text
+    key_of(cluster, "n2").write_text(saved)
+    key_of(cluster, "n2").chmod(0o600)
+    cluster.maintain("absent")
+    refused = play("cluster_key", holdfast_next_cluster_key="short", fails=True).text
+    assert "holdfast_next_cluster_key holds no cluster key" in refused
 
 
 @pytest.mark.parametrize("cluster", ["off"], indirect=True)
