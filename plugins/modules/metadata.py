@@ -81,6 +81,9 @@ options:
     description:
       - Whether the cluster, or with O(node) that node, is in maintenance. If not given, it stays as
         it is.
+      - Without O(config) only the whiteboard is written. A cluster whose nodes have
+        O(holdfast.ha.node_config#module:authentication=enforce) does not believe that, and its
+        manager writes it back; give O(config) there.
     type: bool
   config:
     description:

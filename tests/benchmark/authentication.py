@@ -8,11 +8,13 @@ The bytes on storage are the same for records, and 45 more of 512 in each block.
 from __future__ import annotations
 
 import argparse
+import socket
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from multiprocessing import Process
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / ".collections"))
@@ -24,6 +26,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
     Correspondence,
     Kind,
     sources_of,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.network import (
+    AnsweringNetwork,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import (
     records,
@@ -41,6 +46,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whit
     KnownBlocks,
     decode_board,
 )
+from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
+    HOST,
+    correspondence,
+    datagram,
+    free_ports,
+)
 
 POLICIES = {
     "off": Authentication(),
@@ -48,6 +59,8 @@ POLICIES = {
 }
 BLOCK = HostBlock(1, 4262, 3400, "n1.example.com", {"vm": "up", "health": "good", "report": 1})
 HOSTS = 2000
+RATE = 5000
+FLOOD_SECONDS = 8.0
 
 
 def cpu(work: Callable[[], object], times: int) -> float:
@@ -114,6 +127,39 @@ def answer_cost(authentication: Authentication) -> float:
     return cpu(ask, 2000)
 
 
+def flood_cost(seconds: float, from_member: bool) -> tuple[float, int]:
+    """Return the share of a core that a flood costs a daemon, and how many datagrams were refused.
+
+    They come from a port that is no member's, or from that of a member whose process is down.
+    """
+    first = free_ports()
+    authentication = POLICIES["enforce"]
+    network = AnsweringNetwork(HOST, first, correspondence("n1", first, authentication))
+    source = first + 3 if from_member else 0
+    flood = Process(target=_send, args=((HOST, first), source, seconds))
+    begun, spent = time.monotonic(), time.process_time()
+    flood.start()
+    while time.monotonic() < begun + seconds:
+        network.listen(0.5)
+    share = (time.process_time() - spent) / (time.monotonic() - begun)
+    flood.join()
+    refused, _sender = network.refused()
+    network.close()
+    return share, refused
+
+
+def _send(target: tuple[str, int], source: int, seconds: float) -> None:
+    """Send ``RATE`` hints without a MAC a second."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        stranger.bind((HOST, source))
+        sent, begun = 0, time.monotonic()
+        while time.monotonic() < begun + seconds:
+            for _datagram in range(RATE // 100):
+                stranger.sendto(datagram(), target)
+                sent += 1
+            time.sleep(max(0.0, begun + sent / RATE - time.monotonic()))
+
+
 def main() -> int:
     """Print a table; what each line is stands in it."""
     argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
@@ -131,6 +177,9 @@ def main() -> int:
     print(f"{'CPU, milliseconds':48} {'off':>9} {'enforce':>9}")
     for name, (off, enforce) in rows.items():
         print(f"{name:48} {off * 1e3:9.3f} {enforce * 1e3:9.3f}")
+    for sender, from_member in (("a stranger", False), ("a member's port", True)):
+        share, refused = flood_cost(FLOOD_SECONDS, from_member)
+        print(f"{RATE} datagrams a second from {sender}: {share:.1%} of a core; refused: {refused}")
     return 0
 
 

@@ -310,7 +310,7 @@ _READERS: Mapping[str, Reader] = {
 """The readers of fields by their annotation."""
 
 _EXACT: Mapping[str, type] = {"str": str, "bool": bool, "int": int, "float": float}
-"""Annotations of which the type alone is checked: the numbers of a document are within limits."""
+"""Annotations whose values are checked by type alone: the numbers of a document are limited."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ MAC_BYTES = 20
 """The size of a truncated MAC: more than half of the hash, as RFC 2104 demands."""
 
 NO_MAC = bytes(MAC_BYTES)
-"""What stands in the place of a MAC where none was made."""
+"""The bytes in place of a MAC if none was made."""
 
 
 class Policy(enum.Enum):

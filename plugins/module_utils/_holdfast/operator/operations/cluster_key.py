@@ -3,8 +3,8 @@
 """The cluster key for those who hand it out, and what it has signed.
 
 A new key is brought in without a restart: each node first accepts it, then signs with it, and at
-last accepts the old one no more.  Between the second step and the third, everything on the storage
-is signed anew: the daemons do so with their records, and ``sign`` with the configuration.
+last no longer accepts the old one.  Between the second step and the third, everything on the
+storage is signed again: records by the daemons, the configuration by ``sign``.
 """
 
 from __future__ import annotations
