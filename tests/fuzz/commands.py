@@ -18,7 +18,6 @@ import io
 import json
 import os
 import random
-import signal
 import sys
 import tempfile
 import time
@@ -35,6 +34,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import (  # noqa: E402
     main as run_command,
 )
+from ansible_collections.holdfast.ha.tests.fuzz.no_hang import limit, no_hang  # noqa: E402
 from ansible_collections.holdfast.ha.tests.unit.node import sample_node  # noqa: E402
 
 LONGEST = 20.0
@@ -70,7 +70,7 @@ def fuzz(count: int, seed: int) -> int:
     """
     dice = random.Random(seed)
     accepted = 0
-    with tempfile.TemporaryDirectory() as name, _interrupted():
+    with tempfile.TemporaryDirectory() as name, no_hang():
         folder = Path(name)
         sample_node.configuration(folder)
         sample_node.create_storage(folder)
@@ -93,7 +93,7 @@ def run(words: list[str], config: Path) -> bool:
     before = os.environ.get("HOLDFAST_CONFIG")
     os.environ["HOLDFAST_CONFIG"] = str(config)
     said = io.StringIO()
-    signal.setitimer(signal.ITIMER_REAL, LONGEST)
+    limit(LONGEST)
     streams = sys.stdin
     try:
         sys.stdin = io.StringIO("")
@@ -104,25 +104,13 @@ def run(words: list[str], config: Path) -> bool:
     except Exception as error:
         raise RuntimeError(f"holdfast {words!r} fails with {error!r}") from error
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        limit(0.0)
         sys.stdin = streams
         if before is None:
             del os.environ["HOLDFAST_CONFIG"]
         else:
             os.environ["HOLDFAST_CONFIG"] = before
     return True
-
-
-@contextlib.contextmanager
-def _interrupted() -> Iterator[None]:
-    def interrupt(_signal: int, _frame: object) -> None:
-        raise TimeoutError("it hangs")
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGALRM, before)
 
 
 def commands(

@@ -18,12 +18,10 @@ import copy
 import importlib.util
 import json
 import random
-import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -139,6 +137,7 @@ from ansible_collections.holdfast.ha.tests.fuzz.document_samples import (  # noq
     BACKUP_CLUSTER,
     samples,
 )
+from ansible_collections.holdfast.ha.tests.fuzz.no_hang import limit, no_hang  # noqa: E402
 from ansible_collections.holdfast.ha.tests.unit.node.sample_status import build  # noqa: E402
 
 EVENT_SOURCE = CHECKOUT / "extensions" / "eda" / "plugins" / "event_source" / "cluster_events.py"
@@ -168,7 +167,7 @@ def fuzz(count: int, seed: int, only: str = "") -> dict[str, tuple[int, int]]:
     """
     dice = random.Random(seed)
     counts: dict[str, list[int]] = {}
-    with tempfile.TemporaryDirectory(dir=_memory()) as folder, _no_hang():
+    with tempfile.TemporaryDirectory(dir=_memory()) as folder, no_hang():
         every = [one for one in targets(Path(folder)) if only in one.name]
         pool = [part for target in every for sample in target.samples for part in parts(sample)]
         for _number in range(count):
@@ -176,7 +175,7 @@ def fuzz(count: int, seed: int, only: str = "") -> dict[str, tuple[int, int]]:
             data = hostile(dice, target, pool)
             tried = counts.setdefault(target.name, [0, 0])
             tried[0] += 1
-            signal.setitimer(signal.ITIMER_REAL, LONGEST)
+            limit(LONGEST)
             try:
                 target.read(data)
                 tried[1] += 1
@@ -193,21 +192,6 @@ def fuzz(count: int, seed: int, only: str = "") -> dict[str, tuple[int, int]]:
 def _memory() -> str | None:
     """Return a folder in memory, None without one."""
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
-
-
-@contextmanager
-def _no_hang() -> Iterator[None]:
-    """Interrupt a parser that takes longer than ``LONGEST`` seconds."""
-
-    def interrupt(_signal: int, _frame: object) -> None:
-        raise TimeoutError("it hangs")
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 EXTREMES: tuple[Any, ...] = (

@@ -10,7 +10,6 @@ import importlib.util
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -39,6 +38,7 @@ from ansible_collections.holdfast.ha.tests.unit.node.sample_status import (
     after_failover,
     healthy,
 )
+from ansible_collections.holdfast.ha.tests.unit.programs import run_ansible
 
 EDA = Path(__file__).resolve().parents[2] / "extensions" / "eda"
 SOURCE = EDA / "plugins" / "event_source" / "cluster_events.py"
@@ -454,21 +454,7 @@ def test_what_an_agent_printed_is_no_template_and_controls_no_terminal(tmp_path)
     tasks = [{"ansible.builtin.debug": {"msg": text}}]
     play = {"hosts": "localhost", "gather_facts": False, "tasks": tasks}
     (tmp_path / "play.yml").write_text(yaml.safe_dump([play]))
-    found = subprocess.run(
-        [sys.executable, "-m", "ansible.cli.playbook", "-e", "@event.json", "play.yml"],
-        env={
-            **os.environ,
-            "ANSIBLE_HOME": str(tmp_path / "home"),
-            "ANSIBLE_LOCAL_TEMP": str(tmp_path / "home" / "tmp"),
-            "LC_ALL": "C.UTF-8",
-        },
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    found = run_ansible("playbook", "-e", "@event.json", "play.yml", folder=tmp_path)
     assert found.returncode == 0, found.stdout + found.stderr
     assert "lookup('pipe'" in found.stdout
     assert not (tmp_path / "owned").exists()

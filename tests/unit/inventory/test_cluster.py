@@ -5,17 +5,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import yaml
 from ansible_collections.holdfast.ha.plugins.inventory import cluster as plugin
 from ansible_collections.holdfast.ha.tests.unit.node.sample_status import after_failover
-
-ROOT = Path(__file__).resolve().parents[3]
+from ansible_collections.holdfast.ha.tests.unit.programs import run_ansible
 
 
 @pytest.fixture
@@ -31,22 +27,11 @@ def inventory(tmp_path):
         source.write_text(
             yaml.safe_dump({"plugin": plugin.InventoryModule.NAME, **asked, **options})
         )
-        found = subprocess.run(
-            [sys.executable, "-m", "ansible.cli.inventory", "-i", str(source), *words],
-            env={
-                **os.environ,
-                "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".collections"),
-                "ANSIBLE_HOME": str(tmp_path / "home"),
-                "ANSIBLE_LOCAL_TEMP": str(tmp_path / "home" / "tmp"),
-                "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true",
-                "LC_ALL": "C.UTF-8",
-            },
-            cwd=tmp_path,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
+        found = run_ansible(
+            "inventory",
+            *("-i", str(source), *words),
+            folder=tmp_path,
+            ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED="true",
         )
         if fails:
             assert found.returncode != 0
@@ -183,22 +168,7 @@ def test_no_text_of_a_status_is_a_template_in_a_play(inventory, tmp_path):
             ]
         )
     )
-    found = subprocess.run(
-        [sys.executable, "-m", "ansible.cli.playbook", "-i", "demo.holdfast.yml", str(book)],
-        env={
-            **os.environ,
-            "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".collections"),
-            "ANSIBLE_HOME": str(tmp_path / "home"),
-            "ANSIBLE_LOCAL_TEMP": str(tmp_path / "home" / "tmp"),
-            "LC_ALL": "C.UTF-8",
-        },
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    found = run_ansible("playbook", "-i", "demo.holdfast.yml", str(book), folder=tmp_path)
     assert found.returncode == 0, found.stdout + found.stderr
     assert "lookup(" in found.stdout
     assert not (tmp_path / "owned").exists()
