@@ -11,54 +11,15 @@ write is refused.
 
 from __future__ import annotations
 
-import os
 import shlex
-import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from ..errors import AgentError, FenceError, InputError
+from ..private_file import read_private_file
 from ..process.run import Outcome
 from ..secrets import HIDDEN
 from .known_agents import fence_environment
 from .metadata import FenceMetadata
-
-
-def read_private_file(path: str, what: str, limit: int, owners: Sequence[int] = ()) -> bytes:
-    """Return the content of *path*, at most *limit* bytes; *what* names it in errors.
-
-    Raises FenceError when it cannot be read, is longer, is no regular file, is open to others
-    than its owner, or does not belong to root, to our user or to one of the *owners*.
-    """
-    try:
-        # Not blocking: a named pipe would hold up a failover until somebody writes to it.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        try:
-            _check(path, what, os.fstat(descriptor), owners)
-            with open(descriptor, "rb", closefd=False) as file:
-                data = file.read(limit + 1)
-        finally:
-            os.close(descriptor)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "its name is none"
-        raise FenceError(f"{what} {path} cannot be read: {reason}.") from None
-    if len(data) > limit:
-        raise FenceError(f"{what} {path} is longer than {limit} bytes.")
-    return data
-
-
-def _check(path: str, what: str, found: os.stat_result, owners: Sequence[int]) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        raise FenceError(f"{what} {path} is not a regular file.")
-    if found.st_mode & 0o077:
-        raise FenceError(
-            f"{what} {path} is secret and has mode {stat.S_IMODE(found.st_mode):04o}; make it 0600."
-        )
-    if found.st_uid not in (0, os.geteuid(), *owners):
-        raise FenceError(
-            f"{what} {path} belongs to user {found.st_uid};"
-            " it must belong to root or to the user that reads it."
-        )
-
 
 MAX_SECRET = 64 * 1024
 
@@ -87,7 +48,9 @@ def secrets_from_files(
             # It may be the secret itself, in the wrong place.
             raise InputError(f"{option}.{name}", HIDDEN, "the absolute path of a file")
         del found[name]
-        data = read_private_file(path, f"The file of the parameter {secret},", MAX_SECRET)
+        data = read_private_file(
+            path, f"The file of the parameter {secret},", MAX_SECRET, FenceError
+        )
         _add(metadata, found, secret, _text(data, path), f"{option}.{name}")
     return found
 

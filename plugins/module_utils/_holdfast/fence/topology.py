@@ -17,9 +17,9 @@ from typing import Any
 from ..documents import read_document
 from ..errors import DocumentError, FenceError, InputError
 from ..names import node_name, whole_number
+from ..private_file import read_private_file
 from .call import check_plug
 from .plugs import parse_host_map
-from .secret_sources import read_private_file
 
 DEFAULT_TIMEOUT = 20.0
 """Seconds for switching a plug and proving it (power_timeout of fence-agents is 20)."""
@@ -276,7 +276,7 @@ def load_fence_configuration(path: str) -> FenceConfiguration:
     Raises FenceError when the file cannot be read, is not private (it holds passwords) or
     belongs to another user; InputError for mistakes in it.
     """
-    data = read_private_file(path, "The fence configuration", _MAX_FILE)
+    data = read_private_file(path, "The fence configuration", _MAX_FILE, FenceError)
     try:
         # An error has a position or the name of a key, never a value.
         document = read_document(data, f"The fence configuration {path}", _MAX_FILE, unique=True)

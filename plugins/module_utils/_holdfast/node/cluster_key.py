@@ -16,8 +16,8 @@ import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..errors import FenceError, StorageError
-from ..fence.secret_sources import read_private_file
+from ..errors import StorageError
+from ..private_file import read_private_file
 from ..storage.authentication import KEY_BYTES, Authentication, Policy
 from .configuration import NodeConfiguration
 
@@ -71,11 +71,9 @@ def read_keys(path: Path) -> tuple[bytes, ...]:
     """
     try:
         owner = path.parent.stat().st_uid
-        data = read_private_file(str(path), "The cluster key", MAX_FILE, (owner,))
     except OSError as error:
         raise StorageError(f"The cluster key {path} cannot be read: {error.strerror}.") from None
-    except FenceError as error:
-        raise StorageError(str(error)) from None
+    data = read_private_file(str(path), "The cluster key", MAX_FILE, StorageError, (owner,))
     return parse_keys(data.decode("utf-8", "replace"), str(path))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from ... import names
 from ...errors import InputError, StorageError
-from ...node.cluster_key import ClusterKey, fingerprint, keys_text, make_key, parse_keys, read_keys
+from ...node.cluster_key import fingerprint, keys_text, make_key, parse_keys, read_keys
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import NodeConfiguration
 from ...result import Result
@@ -65,8 +65,8 @@ def _present(path: Path) -> tuple[bytes, ...]:
 
 def key_document(configuration: NodeConfiguration) -> dict[str, Any]:
     """Return the policy, the fingerprints of this node's keys, and what they did not sign."""
-    keys = ClusterKey(configuration).authentication().keys
     with closing(ClusterStorage(configuration)) as storage:
+        keys = storage.key.authentication().keys
         return {
             "policy": configuration.authentication.value,
             "fingerprints": list(map(fingerprint, keys)),
