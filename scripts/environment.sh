@@ -68,16 +68,15 @@ find_python() {
     fail "python3 was not found; install Python 3.10 or newer with venv (Debian and Ubuntu: apt-get install python3 python3-venv) and try again."
 }
 
-# make_venv FOLDER REQUIREMENTS...: make the virtual environment FOLDER with what
-# the files of requirements/ name, unless it is there and complete.  The stamp is
+# make_venv FOLDER REQUIREMENTS: make the virtual environment FOLDER with what a
+# file of requirements/ names, unless it is there and complete.  The stamp is
 # written last, so an interrupted run leaves a folder without one.
 make_venv() {
-    venv=$1
-    shift
+    venv=$1 requirements=$root/requirements/$2
     stamp=$(
-        printf '%s\n' "$venv" "$python" "$@"
+        printf '%s\n' "$venv" "$python"
         "$python" --version
-        cd "$root/requirements" && cksum constraints.txt "$@"
+        cksum "$requirements"
     )
     if [ "$(cat "$venv/complete" 2>/dev/null)" = "$stamp" ] && "$venv/bin/python" -c '' 2>/dev/null; then
         return
@@ -89,11 +88,7 @@ make_venv() {
         rm -rf "$venv"
         fail "$python could not make the virtual environment $venv, see above."
     fi
-    for file in "$@"; do
-        set -- "$@" --requirement "$root/requirements/$file"
-        shift
-    done
-    if ! "$venv/bin/python" -m pip install --quiet --constraint "$root/requirements/constraints.txt" "$@"; then
+    if ! "$venv/bin/python" -m pip install --quiet --require-hashes --requirement "$requirements"; then
         rm -rf "$venv"
         fail "the Python packages could not be installed, see above; is PyPI, or the index that pip is configured for, in reach?"
     fi

@@ -76,10 +76,12 @@ def copy(scratch: Path) -> Path:
 def tools(name: str, requirements: Sequence[str], python: str = sys.executable) -> Path:
     """Return a virtual environment of their own for tools that go with no others.
 
-    It is made once; its stamp, written last, says what is in it.
+    *requirements* are arguments of ``pip install``.  It is made once; its stamp, written last, says
+    what is in it.
     """
     place = CACHE / name
-    stamp = "\n".join((python, *requirements))
+    files = [Path(one).read_text(encoding="utf-8") for one in requirements if one.endswith(".txt")]
+    stamp = "\n".join((python, *requirements, *files))
     mark = place / "complete"
     if not mark.exists() or mark.read_text(encoding="utf-8") != stamp:
         shutil.rmtree(place, ignore_errors=True)
@@ -91,9 +93,8 @@ def tools(name: str, requirements: Sequence[str], python: str = sys.executable) 
 
 
 def requirements(name: str) -> list[str]:
-    """Return what a file of ``requirements/`` names."""
-    lines = (ROOT / "requirements" / name).read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if line and not line.startswith("#")]
+    """Return the arguments of ``pip install`` for a file of ``requirements/``."""
+    return ["--require-hashes", "--requirement", str(ROOT / "requirements" / name)]
 
 
 def core(version: str) -> Path | None:
