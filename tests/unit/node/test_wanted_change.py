@@ -4,6 +4,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -23,6 +27,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     CONFIGURATION_LEASE,
     ClusterStorage,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+    author,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (  # noqa: E501
     change_wanted,
@@ -92,6 +99,30 @@ def test_a_lease_that_another_node_holds_ends_the_change_at_the_deadline(nodes, 
     assert content(nodes) == before
     rival.leases.release(CONFIGURATION_LEASE)
     assert change_wanted(nodes["n1"], add("web"), check=False, wait=0.1).changed
+
+
+def test_a_change_names_its_author(nodes, monkeypatch):
+    monkeypatch.setenv("SUDO_USER", "alice")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    client = "192.0.2.7 50000 192.0.2.1 22"
+    code = "import time; print(flush=True); time.sleep(60)"
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "SSH_CONNECTION": client},
+    ) as child:
+        # What sudo removes is found in the environment of an ancestor.
+        child.stdout.readline()
+        monkeypatch.setattr(author.os, "getpid", lambda: child.pid)
+        change_wanted(nodes["n1"], add("web"), check=False)
+        child.kill()
+    made = newest(nodes)[0].changed_by
+    assert (made.user, made.origin, made.node) == ("alice", "192.0.2.7", "n1")
+    assert made.what == "service web"
+    assert abs(made.at - time.time()) < 600
+    change_wanted(nodes["n1"], lambda wanted: wanted.without_service("web"), check=False)
+    assert newest(nodes)[0].changed_by.what == "service web"
+    assert not change_wanted(nodes["n1"], lambda wanted: wanted, check=False).changed
 
 
 def test_a_node_that_is_off_can_change_nothing(nodes):

@@ -4,11 +4,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.takeover import (
     take_over,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.author import (
+    Author,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Maintenance,
@@ -65,6 +69,35 @@ def test_a_new_manager_takes_the_last_state_under_its_own_epoch() -> None:
     assert (taken.epoch, taken.manager, taken.commands) == (8, "n2", last.commands)
     assert taken.services == last.services
     assert "before it n3" in taken.events[-1].text
+
+
+@pytest.mark.parametrize(
+    ("author", "text", "node"),
+    [
+        (
+            Author("alice", "n2", 0.0, "192.0.2.7", "service web"),
+            "version 6: service web, by alice on n2, from 192.0.2.7 at 1970-01-01T00:00:00Z",
+            "n2",
+        ),
+        (
+            Author("", "n9", 0.0),
+            "version 6: written again, by an unknown user on n9 at 1970-01-01T00:00:00Z",
+            "",
+        ),
+        (
+            Author("a\x1b[31m" + "b" * 999, "n2", math.inf, "x" * 999, "y" * 999),
+            f"version 6: {'y' * 64}, by a [31m{'b' * 58} on n2, from {'x' * 64} at -",
+            "n2",
+        ),
+    ],
+)
+def test_a_new_configuration_is_in_the_history_with_its_author_once(author, text, node) -> None:
+    look = seen(replace(wanted(), version=6, changed_by=author))
+    taken = step(state(), look)
+    events = [event for event in taken.state.events if event.kind == "configuration"]
+    assert [(event.text, event.node) for event in events] == [(text, node)]
+    again = step(taken.state, look)
+    assert [one for one in again.state.events if one.kind == "configuration"] == events
 
 
 def test_the_very_first_manager_begins_with_nothing() -> None:

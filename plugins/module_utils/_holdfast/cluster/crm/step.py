@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ..model.author import author_text
 from ..model.desired import CLEAR, MOVE, Request
 from ..model.observed import Seen, Timing
 from ..model.policy import COUNT
@@ -79,6 +80,11 @@ def _note_configuration(round_: Round) -> None:
         round_.state = replace(
             state, config_version=seen.wanted.version, config_slot=seen.config_slot
         )
+        author = seen.wanted.changed_by
+        if author is not None and state.config_version != seen.wanted.version:
+            text = f"version {seen.wanted.version}: {author_text(author)}"
+            node = author.node if author.node in seen.nodes else ""
+            round_.say("configuration", text, node=node)
 
 
 def _update_services(round_: Round) -> None:

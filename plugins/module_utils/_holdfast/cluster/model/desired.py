@@ -20,6 +20,7 @@ from typing import Any
 from ... import names
 from ...documents import check_keys, fields_of, list_of, mapping_of, optional
 from ...errors import InputError
+from .author import Author, author_document, author_from_document
 from .maintenance import CLUSTER, Maintenance, maintenance_document, maintenance_from_document
 from .membership import Acceptance, acceptance_document, acceptance_from_document
 from .policy import Policy, policy_document, policy_from_document
@@ -98,7 +99,7 @@ class Wanted:
     has the last request for each service.  *disarm* is empty, ``freeze`` or ``ignore``: what
     happens to services while the cluster is disarmed, as *disarmed_by* asked.  *generation* grows
     with each repair of the records; *repaired_by* made the last one.  *membership* is the
-    membership that an operator asked the manager to adopt.
+    membership that an operator asked the manager to adopt.  *changed_by* made this version.
     """
 
     version: int = 0
@@ -114,6 +115,7 @@ class Wanted:
     generation: int = 0
     repaired_by: Maintenance | None = None
     membership: Acceptance | None = None
+    changed_by: Author | None = None
 
     def at_least(self, generation: int, version: int) -> bool:
         """Return whether this is that configuration or a newer one."""
@@ -327,6 +329,8 @@ def wanted_document(desired: Wanted) -> dict[str, Any]:
         document["repaired_by"] = maintenance_document(desired.repaired_by)
     if desired.membership is not None:
         document["membership"] = acceptance_document(desired.membership)
+    if desired.changed_by is not None:
+        document["changed_by"] = author_document(desired.changed_by)
     return document
 
 
@@ -357,6 +361,7 @@ _WANTED = fields_of(
     disarmed_by=optional(maintenance_from_document),
     repaired_by=optional(maintenance_from_document),
     membership=optional(acceptance_from_document),
+    changed_by=optional(author_from_document),
 )
 
 

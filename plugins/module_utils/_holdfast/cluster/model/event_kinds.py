@@ -10,6 +10,7 @@ EVENT_KINDS = (
     "armed",
     "balance",
     "blocked",
+    "configuration",
     "contradiction",
     "disarmed",
     "disarming",

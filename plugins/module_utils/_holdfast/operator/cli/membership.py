@@ -186,7 +186,7 @@ def _accept(options: argparse.Namespace) -> int:
     from ...cluster.model.membership import Acceptance, differences
     from ...node.daemon.own_membership import OwnMembership
     from ...text import clean
-    from ..operations.maintenance import user_name
+    from ..operations.author import user_name
 
     if not (options.reason or "").strip():
         raise InputError("--reason", options.reason or "", "a few words that say why")
@@ -279,7 +279,7 @@ def _repair(options: argparse.Namespace) -> int:
     from ...cluster.crm.repair_plan import Keep
     from ...cluster.model.maintenance import Maintenance
     from ...text import clean
-    from ..operations.maintenance import user_name
+    from ..operations.author import user_name
     from ..operations.repair_records import describe, repair_records
 
     configuration = load_config(options)

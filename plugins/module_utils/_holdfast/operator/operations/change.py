@@ -42,6 +42,7 @@ from ...node.cluster_storage import CONFIGURATION_LEASE, ClusterStorage
 from ...node.configuration import NodeConfiguration
 from ...node.record_slots import payload
 from ...storage.records import Kind
+from .author import author_of
 
 WAIT = 10.0
 """Seconds to wait for the configuration lease while another change is being written."""
@@ -62,8 +63,10 @@ class Change:
 
     @property
     def changed(self) -> bool:
-        """Return whether anything but the version differs."""
-        return replace(self.after, version=self.before.version) != self.before
+        """Return whether anything but the version and its author differs."""
+        before = self.before
+        after = replace(self.after, version=before.version, changed_by=before.changed_by)
+        return after != before
 
 
 def change_wanted(
@@ -96,7 +99,9 @@ def change_wanted(
             _refuse_older(newest, version)
             change = _planned(storage, configuration, plan, newest)
             if change.changed or again:
-                change = replace(change, after=replace(change.after, version=version))
+                author = author_of(change.before, change.after, configuration.node)
+                after = replace(change.after, version=version, changed_by=author)
+                change = replace(change, after=after)
                 storage.write_wanted(change.after)
                 _verify(storage, change.after)
         finally:

@@ -9,8 +9,6 @@ leaves its node off and empty until ``unfence``: a person may be working on the 
 
 from __future__ import annotations
 
-import getpass
-import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -44,6 +42,7 @@ from ...storage.whiteboard.block import GlobalBlock
 from ...storage.whiteboard.board import Board
 from ...storage.whole_file import ClusterPaths, exists
 from ..report.status import global_maintenance
+from .author import user_name
 from .change import await_manager, change_and_wait, change_wanted, read_cluster
 
 ON_THE_WHITEBOARD = Maintenance("set on the whiteboard")
@@ -185,17 +184,6 @@ def _on_the_board(configuration: NodeConfiguration) -> Maintenance | None:
 
 def _document(maintenance: Maintenance | None) -> dict[str, Any] | None:
     return maintenance_document(maintenance) if maintenance is not None else None
-
-
-def user_name() -> str:
-    """Return the user's name, before sudo if so; a container's user may have only a number."""
-    by_sudo = os.environ.get("SUDO_USER")
-    if by_sudo and os.geteuid() == 0:
-        return by_sudo
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return f"user id {os.geteuid()}"
 
 
 def _not_drained(node: str, services: Sequence[str], state: ClusterState) -> str:
