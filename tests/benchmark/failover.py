@@ -11,7 +11,10 @@ fence      recorded reason to verified off
 start      verified off to the first HTTP answer
 total      cut to the first HTTP answer
 
-Use: python3 tests/benchmark/failover.py [--cuts 20] [--freeze]
+With --forged RATE every second cut is made while another user sends so many forged datagrams a
+second to the daemons; the ratio of the medians is printed last.
+
+Use: python3 tests/benchmark/failover.py [--cuts 20] [--freeze] [--forged 5000]
 """
 
 from __future__ import annotations
@@ -22,12 +25,14 @@ import statistics
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(CHECKOUT / "tests"))
 
 from cluster import EmbeddedCluster  # noqa: E402
+from stranger import forged_traffic  # noqa: E402
 
 COLUMNS = ("detection", "fence", "start", "total")
 LIMIT = 60.0
@@ -41,24 +46,38 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cuts", type=int, default=20, help="how often a node is cut off")
     parser.add_argument("--freeze", action="store_true", help="freeze the node instead")
+    parser.add_argument("--forged", type=float, help="forged datagrams a second at every second")
     options = parser.parse_args()
     rows = []
+    forged = []
     with (
         tempfile.TemporaryDirectory(prefix="holdfast-benchmark-") as folder,
-        EmbeddedCluster(Path(folder), NO_BRAKE) as cluster,
+        EmbeddedCluster(Path(folder), NO_BRAKE, authentication="enforce") as cluster,
     ):
         cluster.declare_web()
         for number in range(1, options.cuts + 1):
-            row = one_failover(cluster, options.freeze)
-            rows.append(row)
+            attacked = options.forged is not None and number % 2 == 0
+            with forged_traffic(cluster, options.forged) if attacked else nullcontext():
+                row = one_failover(cluster, options.freeze)
+            (forged if attacked else rows).append(row)
             shown = "  ".join(f"{name} {row[name]:5.2f} s" for name in COLUMNS)
-            print(f"{number:3d}  {row['node']}{' (manager)' * row['manager']:10s}  {shown}")
-    print(f"\n{len(rows)} {'freezes' if options.freeze else 'cuts'}, seconds")
+            mark = f"{' (manager)' * row['manager']}{' (forged)' * attacked}"
+            print(f"{number:3d}  {row['node']}{mark:19s}  {shown}")
+    print_summary(rows, "freezes" if options.freeze else "cuts")
+    if forged:
+        print_summary(forged, f"under {options.forged:g} forged datagrams a second")
+        medians = [statistics.median(row["total"] for row in one) for one in (forged, rows)]
+        print(f"\nwith forged traffic / without: {medians[0] / medians[1]:.2f}")
+    return 0
+
+
+def print_summary(rows: list[dict], what: str) -> None:
+    """Print median and maximum of each column."""
+    print(f"\n{len(rows)} {what}, seconds")
     print(f"{'':10s} {'median':>7s} {'maximum':>8s}")
     for name in COLUMNS:
         values = [row[name] for row in rows]
         print(f"{name:10s} {statistics.median(values):7.2f} {max(values):8.2f}")
-    return 0
 
 
 def one_failover(cluster: EmbeddedCluster, freeze: bool) -> dict:

@@ -4,15 +4,9 @@
 
 from __future__ import annotations
 
-import json
-import os
-import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from multiprocessing import Event, Process
 from pathlib import Path
-from typing import Any
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import load
@@ -22,44 +16,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
     telemetry_path,
 )
 from cluster import NODES, EmbeddedCluster
-
-NOBODY = 65534
-RATE = 2000
-"""Datagrams a second."""
-
-
-def _send(targets: list[tuple[str, int]], messages: list[bytes], end: Any) -> None:
-    """Send *messages* to all *targets*, as another user if this one may become one."""
-    if os.geteuid() == 0:
-        os.setuid(NOBODY)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
-        sent, begun = 0, time.monotonic()
-        while not end.is_set():
-            for target in targets:
-                for message in messages:
-                    stranger.sendto(message, target)
-                    sent += 1
-            time.sleep(max(0.0, begun + sent / RATE - time.monotonic()))
-
-
-@contextmanager
-def forged_traffic(cluster: EmbeddedCluster) -> Iterator[None]:
-    """Say to all daemons, for a while, that every node is there, and that there is news."""
-    members = load(cluster.config("n1")).members.values()
-    targets = [(member.address, port) for member in members for port in member.ports()]
-    messages = [
-        json.dumps({"cluster": "test", "kind": kind, "node": node, "nonce": "", "beat": 1}).encode()
-        for node in NODES
-        for kind in ("answer", "look", "ask")
-    ]
-    end = Event()
-    process = Process(target=_send, args=(targets, messages, end))
-    process.start()
-    try:
-        yield
-    finally:
-        end.set()
-        process.join()
+from stranger import forged_traffic
 
 
 @pytest.fixture
