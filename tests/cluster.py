@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -107,13 +108,15 @@ class EmbeddedCluster:
         backend: str = "embedded",
         further_members: int = 0,
         authentication: str = "warn",
+        allowed_agents: Sequence[str] = ("*",),
     ) -> None:
         """Lay everything out in *folder*; nothing runs yet.
 
         So many *further_members* are configured beside the three machines, and never run.  With
         the *authentication* ``warn`` all is signed, and the global block of the whiteboard, by
-        which tests hold the cluster, is believed.
+        which tests hold the cluster, is believed.  *allowed_agents* is what the nodes may run.
         """
+        self._allowed_agents = list(allowed_agents)
         self._timing = timing or {}
         self.folder = folder.resolve()
         self.backend = backend
@@ -551,6 +554,7 @@ class EmbeddedCluster:
                 "backend": self.backend,
                 "sanlock": own if self.sanlock is not None else {},
                 "agent_directories": [str(self.folder / "ocf"), "/usr/lib/ocf"],
+                "allowed_agents": self._allowed_agents,
                 "fence_configuration": str(self.folder / "fence.json"),
                 "authentication": authentication,
                 "cluster_key": str(self.key),

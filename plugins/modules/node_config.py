@@ -117,6 +117,21 @@ options:
     elements: path
     default:
       - /usr/lib/ocf
+  allowed_agents:
+    description:
+      - The resource agents that this node may run, as patterns such as C(ocf:heartbeat:*). The last
+        pattern that matches decides; one that begins with C(!) refuses. An agent that no pattern
+        matches is refused.
+      - A service is defined on shared storage, and its agents run as root. So this list is in the
+        file of the node, which only root can write. The default refuses C(ocf:holdfast:command),
+        which runs any command.
+      - The manager starts no service on a node that may not run its agents. A change that refuses
+        an agent of a service on the node is not accepted.
+    type: list
+    elements: str
+    default:
+      - '*'
+      - '!ocf:holdfast:command'
   fence_configuration:
     description:
       - Absolute path of the fence configuration.
@@ -232,6 +247,11 @@ OPTIONS = NODE_OPTIONS.merge(
         "type": "list",
         "elements": "path",
         "default": ["/usr/lib/ocf"],
+    },
+    allowed_agents={
+        "type": "list",
+        "elements": "str",
+        "default": ["*", "!ocf:holdfast:command"],
     },
     fence_configuration={"type": "path", "default": "/etc/holdfast/fence.json"},
     authentication={"type": "str", "choices": ["off", "warn", "enforce"], "default": "off"},

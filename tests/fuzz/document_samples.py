@@ -8,6 +8,9 @@ import json
 from dataclasses import asdict, replace
 from typing import Any
 
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.author import (
+    Author,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Request,
     Wanted,
@@ -172,6 +175,7 @@ def _wanted() -> Wanted:
         2,
         KEPT,
         Acceptance("0" * 32, 3, KEPT),
+        Author("alice", "n1", 1_790_000_000.0, "192.0.2.7", "service web"),
     )
 
 
@@ -284,6 +288,7 @@ def _node() -> dict[str, Any]:
             for name, one in PLACES.items()
         ],
         "agent_directories": ["/usr/lib/ocf"],
+        "allowed_agents": ["*", "!ocf:holdfast:command"],
         "fence_configuration": "/etc/holdfast/fence.json",
         "timing": {"daemon_grace": 20.0},
     }

@@ -93,6 +93,7 @@ class Deployment:
             "holdfast_storage_group": "sanlock",
             "holdfast_times": TIMES[self.testbed.release],
             "holdfast_timing": self.timing,
+            "holdfast_allowed_agents": ["*"],
             "holdfast_metrics": METRICS,
             # The watchdog of a node resets it from outside, also while it is paused; a container
             # on a virtual machine reports that machine.

@@ -8,6 +8,7 @@ Each attack is tried without authentication too, where it succeeds: so it is a r
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -70,12 +71,13 @@ def runs(cluster: EmbeddedCluster) -> bool:
     return any(cluster.command_process(node, COMMAND) for node in NODES)
 
 
-def declare_service(cluster: EmbeddedCluster) -> None:
+def declare_service(cluster: EmbeddedCluster, agent: str = "ocf:holdfast:command") -> None:
     """Add a service with the attacker's command to the newest configuration."""
     record = records(cluster, Kind.CONFIGURATION)[0]
     document = json.loads(record.payload)
     one = next(one for one in document["services"] if one["name"] == "one")
     evil = {**json.loads(json.dumps(one)), "name": "evil"}
+    evil["resources"][0]["agent"] = agent
     evil["resources"][0]["parameters"]["command"] = COMMAND
     others = [one for one in document["services"] if one["name"] != "evil"]
     changed = {**document, "version": document["version"] + 1, "services": [*others, evil]}
@@ -98,6 +100,29 @@ def test_a_forged_configuration_starts_no_command(cluster: EmbeddedCluster, poli
     assert "evil" not in status["services"]
     assert not status["authentication"]["not_authentic"]
     assert cluster.fences() == before
+
+
+@pytest.mark.parametrize("allowed", ["*", "!ocf:test:*"])
+def test_without_authentication_a_node_runs_only_the_agents_that_it_allows(
+    tmp_path: Path, allowed: str
+) -> None:
+    with EmbeddedCluster(tmp_path, authentication="off", allowed_agents=("*", allowed)) as cluster:
+        agents = cluster.folder / "ocf" / "resource.d"
+        (agents / "test").mkdir()
+        shutil.copy(agents / "holdfast" / "command", agents / "test" / "command")
+        cluster.declare("one", cluster.witness("one"))
+        cluster.wait_settled()
+        declare_service(cluster, "ocf:test:command")
+        if allowed == "*":
+            cluster.wait(lambda _: runs(cluster), PATIENCE, "the attacker's command runs")
+            return
+        cluster.wait(lambda one: "evil" in one["services"], PATIENCE, "the service is known")
+        until = time.monotonic() + ATTACK
+        while time.monotonic() < until:
+            assert not runs(cluster)
+            time.sleep(0.2)
+        evil = cluster.status()["services"]["evil"]
+        assert "its allowed_agents (*, !ocf:test:*) do not allow ocf:test:command" in evil["reason"]
 
 
 @pytest.mark.parametrize("policy", ["enforce"], indirect=True)

@@ -29,6 +29,9 @@ def options(tmp_path):
         ({"sanlock": {"io_timeout": 1}}, "io_timeout: 1 is not accepted"),
         ({"sanlock": {"watchdog_timeout": 7}}, "watchdog_timeout: 7 is not accepted"),
         ({"storage": None}, "storage"),
+        ({"allowed_agents": ["ocf:a b"]}, "allowed_agents: ['ocf:a b'] is not accepted"),
+        ({"allowed_agents": ["!"]}, "allowed_agents"),
+        ({"allowed_agents": [""]}, "allowed_agents"),
     ],
 )
 @pytest.mark.parametrize("check", [True, False], ids=["check mode", "for real"])

@@ -53,10 +53,10 @@ exit 0
 class Node:
     """A node with an agent that keeps each resource's state in a file, and notes its calls."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, allowed_agents=("*",)):
         self.folder = folder
         write_agent(folder / "ocf", BODY.format(here=folder))
-        self.configuration = configuration(folder)
+        self.configuration = replace(configuration(folder), allowed_agents=allowed_agents)
         self.waits = []
         self.forbidden = ""
         self.ran = set()
@@ -243,6 +243,26 @@ def test_a_service_whose_agent_is_not_installed_here_is_not_begun(node):
     assert (outcome, sight) == (Outcome.FAILED, Sight.STOPPED)
     assert text.startswith("b: The resource agent ocf:test:absent is not installed")
     assert (node.calls(), node.waits) == ([], [])
+
+
+@pytest.mark.parametrize("ran", [False, True])
+@pytest.mark.parametrize("kind", list(JobKind))
+def test_an_agent_that_the_node_does_not_allow_is_never_called(tmp_path, kind, ran):
+    node = Node(tmp_path, allowed_agents=("*", "!ocf:test:*"))
+    service = node.service("a")
+    (node.folder / "state-a").touch()
+    if ran:
+        node.ran = {service.id}
+    outcome, sight, text = node.do(kind, service)
+    assert node.calls() == []
+    assert "its allowed_agents (*, !ocf:test:*) do not allow ocf:test:thing" in text
+    if kind in (JobKind.PROBE, JobKind.MONITOR):
+        assert (outcome, sight) == (Outcome.OK, Sight.PARTLY if ran else Sight.STOPPED)
+    elif kind is JobKind.START:
+        assert (outcome, sight) == (Outcome.FAILED, Sight.STOPPED)
+    elif ran or kind is not JobKind.MIGRATE:
+        # Only what runs here is migrated.
+        assert outcome is Outcome.BLOCKED
 
 
 def test_a_service_whose_agent_is_gone_cannot_be_said_to_be_stopped(node):

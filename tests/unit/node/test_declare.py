@@ -511,6 +511,14 @@ def test_a_node_that_has_services_keeps_its_name_and_host_id(tmp_path, how):
     finally:
         storage.close()
         leases.close()
+    allowed = {**node_options(tmp_path), "allowed_agents": ["*", "!ocf:test:*"]}
+    if how == "reported":
+        with pytest.raises(
+            InputError, match=r"agents of service 'web', which is on n1; .* ocf:test"
+        ):
+            node_files.declare_node(allowed, True)
+    else:
+        assert node_files.declare_node(allowed, True).changed
     members = node_options(tmp_path)["members"]
     renamed = [{**members[0], "name": "n7"}, *members[1:]]
     moved = [{**members[0], "host_id": 4}, *members[1:]]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import names
+from ..cluster.model.allowed_agents import DEFAULT_ALLOWED_AGENTS
 from ..cluster.model.observed import Timing
 from ..documents import read_document_file
 from ..errors import DocumentError, InputError, StorageError
@@ -49,6 +51,9 @@ SHORTEST_BOND = 25.0
 An LRM that hangs is ended after at most 15 s then (``network.patience``), and the next one takes a
 moment; and wdmd stops petting a watchdog of 60 s when less than 10 s are left (measured on sanlock
 3.8.5: with 8 s, three of three healthy nodes were reset)."""
+
+_PATTERN = re.compile(r"!?[A-Za-z0-9_.:+*?\[\]-]{1,200}")
+"""A pattern of allowed agents; a pattern after ``!`` refuses."""
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 RUN_DIRECTORY = Path("/run/holdfast")
@@ -103,7 +108,9 @@ class NodeConfiguration:
     """A node's view of its cluster.
 
     *storage* is the folder on shared storage, *folder* the node's own; *backend* grants the leases,
-    *sanlock* has its settings.  *cluster_key* is the file with the keys for *authentication*.
+    *sanlock* has its settings.  *allowed_agents* are the patterns of the resource agents that may
+    run here, see ``cluster/model/allowed_agents.py``.  *cluster_key* is the file with the keys for
+    *authentication*.
     """
 
     cluster: str
@@ -114,6 +121,7 @@ class NodeConfiguration:
     backend: str = EMBEDDED
     sanlock: SanlockSettings = field(default_factory=SanlockSettings)
     agent_directories: tuple[str, ...] = ("/usr/lib/ocf",)
+    allowed_agents: tuple[str, ...] = DEFAULT_ALLOWED_AGENTS
     fence_configuration: Path = Path("/etc/holdfast/fence.json")
     authentication: Policy = Policy.OFF
     cluster_key: Path = Path(DEFAULT_KEY)
@@ -238,6 +246,7 @@ def from_document(document: Mapping[str, Any]) -> NodeConfiguration:
         backend=backend,
         sanlock=_sanlock(document.get("sanlock") or {}),
         agent_directories=_directories(document.get("agent_directories") or ["/usr/lib/ocf"]),
+        allowed_agents=_patterns(document.get("allowed_agents")),
         fence_configuration=names.absolute_path(
             document.get("fence_configuration") or "/etc/holdfast/fence.json",
             "fence_configuration",
@@ -271,6 +280,7 @@ def to_document(configuration: NodeConfiguration) -> dict[str, Any]:
         "sanlock": asdict(configuration.sanlock),
         "members": [one.document() for _name, one in sorted(configuration.members.items())],
         "agent_directories": list(configuration.agent_directories),
+        "allowed_agents": list(configuration.allowed_agents),
         "fence_configuration": str(configuration.fence_configuration),
         "authentication": configuration.authentication.value,
         "cluster_key": str(configuration.cluster_key),
@@ -407,3 +417,15 @@ def _directories(value: object) -> tuple[str, ...]:
     if not isinstance(value, (list, tuple)):
         raise InputError("agent_directories", value, "a list of absolute paths")
     return tuple(str(names.absolute_path(one, "agent_directories")) for one in value)
+
+
+def _patterns(value: object) -> tuple[str, ...]:
+    """Return the patterns of allowed agents; without a value those of the default."""
+    if value is None:
+        return DEFAULT_ALLOWED_AGENTS
+    if not isinstance(value, (list, tuple)) or not all(
+        isinstance(one, str) and _PATTERN.fullmatch(one) for one in value
+    ):
+        expected = "a list of patterns such as ocf:heartbeat:* or !ocf:holdfast:command"
+        raise InputError("allowed_agents", value, expected)
+    return tuple(value)

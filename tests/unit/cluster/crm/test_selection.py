@@ -145,6 +145,13 @@ def test_the_best_node_is_chosen(services, changes, node) -> None:
             "partner 'db'",
         ),
         ({}, {}, {}, ("n1",), "its start failed there"),
+        (
+            {},
+            {"n1": node_seen("n1", report=report("n1", allowed_agents=("*", "!ocf:*")))},
+            {},
+            (),
+            "its allowed_agents (*, !ocf:*) do not allow",
+        ),
     ],
 )
 def test_each_node_that_cannot_take_it_has_its_reason(nodes, looks, changes, failed, named) -> None:

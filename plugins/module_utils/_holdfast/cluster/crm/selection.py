@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from ..model.allowed_agents import why_not_allowed
 from ..model.maintenance import EMPTIED
 from ..model.observed import Seen
 from ..model.report import Mode
@@ -62,7 +63,7 @@ def choose(
     rejected: dict[str, str] = {}
     fit: list[str] = []
     for node in sorted(seen.nodes if among is None else seen.nodes.keys() & set(among)):
-        reason = unusable(node, state, seen)
+        reason = unusable(node, state, seen) or _agent_refusal(service_id, node, seen)
         if not reason and rule is not None and rule.strict and node not in rule.nodes:
             reason = f"rule {rule.name!r} does not allow it"
         if not reason:
@@ -132,7 +133,7 @@ def refusal(service_id: str, node: str, state: ClusterState, seen: Seen) -> str:
     """Return why an operator's move of the service to *node* is refused; empty if it is not."""
     if node not in seen.nodes:
         return f"{node} is not a node of this cluster"
-    reason = unusable(node, state, seen)
+    reason = unusable(node, state, seen) or _agent_refusal(service_id, node, seen)
     if reason:
         return f"{node}: {reason}"
     for member in sorted({service_id, *seen.wanted.partners(service_id, "together")}):
@@ -186,6 +187,14 @@ def unusable(node: str, state: ClusterState, seen: Seen) -> str:
     if report.mode is Mode.RESTART:
         return "it, or its LRM, is being started anew"
     return ""
+
+
+def _agent_refusal(service_id: str, node: str, seen: Seen) -> str:
+    """Return why the node may not run an agent of the service; empty if it may."""
+    service, report = seen.wanted.services.get(service_id), seen.nodes[node].report
+    if service is None or report is None:
+        return ""
+    return why_not_allowed(service.agents, report.allowed_agents)
 
 
 def _why_leave(

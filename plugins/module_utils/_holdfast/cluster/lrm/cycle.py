@@ -66,8 +66,8 @@ class LrmSettings:
 
     *boot* identifies this boot of the node.  *joins* says that the LRM joins the lockspace itself.
     *virtual* is the kind of virtual machine, empty on a physical one, None if unknown.  *room* is
-    the node's CPUs and memory.  After *idle_after* seconds without a service the LRM disarms the
-    watchdog.
+    the node's CPUs and memory, *allowed_agents* the patterns of the agents that it may run.  After
+    *idle_after* seconds without a service the LRM disarms the watchdog.
     """
 
     node: str
@@ -77,6 +77,7 @@ class LrmSettings:
     joins: bool
     virtual: str | None = ""
     room: tuple[float, float] | None = None
+    allowed_agents: tuple[str, ...] = ("*",)
     idle_after: float = IDLE_AFTER
 
 
@@ -124,6 +125,7 @@ def start(settings: LrmSettings) -> Cycle[Lrm]:
         settings.boot,
         settings.watchdog_timeout,
         settings.virtual,
+        settings.allowed_agents,
     )
     host_lease = HostLease(
         settings.node,

@@ -68,11 +68,12 @@ def resume(
     boot: str,
     watchdog_timeout: int | None = None,
     virtual: str | None = None,
+    allowed_agents: tuple[str, ...] = ("*",),
 ) -> tuple[Report, Memory]:
     """Return the report with which an LRM begins: the last one, to be verified.
 
-    Every service that may run is probed before anything else is done with it.  *watchdog_timeout*
-    and *virtual* are as in the report.
+    Every service that may run is probed before anything else is done with it.  *watchdog_timeout*,
+    *virtual* and *allowed_agents* are as in the report.
     """
     last = last or Report()
     report = replace(
@@ -88,6 +89,7 @@ def resume(
         phase=Phase.WAIT,
         watchdog_timeout=watchdog_timeout,
         virtual=virtual,
+        allowed_agents=allowed_agents,
     )
     return report, Memory(unprobed=frozenset(report.running()))
 

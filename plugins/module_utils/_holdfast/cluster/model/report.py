@@ -136,6 +136,7 @@ class Report:
     an older version.  *virtual* is the kind of virtual machine, such as ``kvm``, empty for a
     physical one, None if unknown.  *membership* is the digest of the LRM's membership, empty from
     an older version; *membership_differs* is how it differs from the recorded one.
+    *allowed_agents* are the patterns of ``allowed_agents.py``; an older version allows all.
     """
 
     node: str = ""
@@ -159,6 +160,7 @@ class Report:
     virtual: str | None = None
     membership: str = ""
     membership_differs: str = ""
+    allowed_agents: tuple[str, ...] = ("*",)
 
     def with_membership(self, digest: str, differs: str) -> Report:
         """Return this report with the membership that the LRM runs with."""
@@ -248,6 +250,7 @@ def report_document(report: Report) -> dict[str, Any]:
         "left": list(report.left),
         "coming": list(report.coming),
         "room": list(report.room) if report.room is not None else None,
+        "allowed_agents": list(report.allowed_agents),
     }
 
 

@@ -68,6 +68,11 @@ class Service:
     cpus: float = 0.0
     memory: float = 0.0
 
+    @cached_property
+    def agents(self) -> tuple[str, ...]:
+        """The agents of the resources, such as ``ocf:heartbeat:IPaddr2``."""
+        return tuple(resource.agent for resource in self.resources)
+
     def digest(self) -> str:
         """Return a short fingerprint of the resources; a change of it requires a restart."""
         return self._digest

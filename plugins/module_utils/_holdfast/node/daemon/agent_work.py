@@ -20,12 +20,13 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from ...cluster.model.allowed_agents import why_not_allowed
 from ...cluster.model.jobs import Job, JobEnd, JobKind, Sight
 from ...cluster.model.report import Outcome
 from ...cluster.model.service import Resource, Service
 from ...errors import HoldfastError, StorageError
 from ...ocf.agent import SEARCH_PATH, AgentCall, locate, parse_agent
-from ...ocf.call import OcfResult, call
+from ...ocf.call import MEANINGS, PERMISSION, OcfResult, call
 from ...process.family import MARK as RUN
 from ...process.family import Family, carried, carries, process_table
 from ..cluster_storage import ClusterStorage
@@ -148,7 +149,7 @@ class AgentWork:
                 locate(parse_agent(resource.agent), self._configuration.agent_directories)
             except HoldfastError as error:
                 return f"{resource.name}: {error}"
-        return ""
+        return why_not_allowed(service.agents, self._configuration.allowed_agents)
 
     def _start_once(self, service: Service) -> str:
         for resource in service.resources:
@@ -223,6 +224,9 @@ class AgentWork:
             run_directory=str(self._configuration.run_directory),
             extra=agent_extras(self._configuration),
         )
+        refused = why_not_allowed((resource.agent,), self._configuration.allowed_agents)
+        if refused:
+            return OcfResult(action, MEANINGS[PERMISSION], reason=refused)
         return call(self._locate(resource.agent), request)
 
     def _locate(self, agent: str) -> str:

@@ -143,6 +143,7 @@ class LocalDaemon(Daemon):
             joins=configuration.backend == SANLOCK,
             virtual=virtual_machine(configuration),
             room=node_room(),
+            allowed_agents=configuration.allowed_agents,
         )
 
     def _make_performers(self) -> dict[type, Callable[[Any], Any]]:

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ... import names
+from ...cluster.model.allowed_agents import why_not_allowed
+from ...cluster.model.report import Report
 from ...cluster.model.state import ClusterState
 from ...documents import read_document_file
 from ...errors import DocumentError, InputError, StorageError
@@ -76,6 +78,7 @@ def declare_node(options: Mapping[str, Any], check: bool) -> Result:
     before, _private = _present(path)
     _refuse_rename_with_services(before, configuration)
     _refuse_leap_of_policy(before, configuration)
+    _refuse_agents_in_use(before, configuration)
     if before != after and not check:
         for folder in (path.parent, configuration.folder):
             make_folder(folder)
@@ -111,6 +114,27 @@ def _refuse_rename_with_services(before: Any, after: NodeConfiguration) -> None:
             f"{old.node if renamed else old.me.host_id} while the node has services"
             f" ({', '.join(sorted(services))}): drain it, and remove it from the cluster first",
         )
+
+
+def _refuse_agents_in_use(before: Any, after: NodeConfiguration) -> None:
+    """Raise ``InputError`` for allowed agents that leave out one of a service on this node.
+
+    The service could not be monitored or stopped any more.
+    """
+    known = before.get("allowed_agents") if isinstance(before, dict) else None
+    if known == list(after.allowed_agents) or not after.state_path.exists():
+        return
+    with closing(ClusterStorage(after)) as storage:
+        report = storage.read_report(after.me.host_id) or Report()
+    for service_id in report.running():
+        service = report.services[service_id].definition
+        refused = why_not_allowed(service.agents, after.allowed_agents)
+        if refused:
+            expected = (
+                f"patterns that allow the agents of service {service_id!r}, which is on"
+                f" {after.node}; {refused}: allow it, or move the service to another node first"
+            )
+            raise InputError("allowed_agents", list(after.allowed_agents), expected)
 
 
 def _refuse_leap_of_policy(before: Any, after: NodeConfiguration) -> None:

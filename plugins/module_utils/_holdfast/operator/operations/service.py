@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ... import names
+from ...cluster.model.allowed_agents import why_not_allowed
 from ...cluster.model.desired import CLEAR, STOP, Request, Wanted
 from ...cluster.model.service import (
     STARTED,
@@ -162,6 +163,10 @@ def check_agents(
     heard = known if known is not None else {}
     if service.node:
         configuration.require_member(service.node)
+    refused = why_not_allowed(service.agents, configuration.allowed_agents) if given else ""
+    if refused:
+        expected = f"an agent that {configuration.node} may run; {refused}"
+        raise InputError("resources.agent", ", ".join(service.agents), expected)
     for resource in service.resources:
         if not given and not service.live_migration:
             continue
