@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A stranger on the network: another user who sends forged datagrams to the daemons of a cluster."""
+"""A stranger on the network: another user sends forged datagrams to the daemons of a cluster."""
 
 from __future__ import annotations
 
