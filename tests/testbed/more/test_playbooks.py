@@ -14,6 +14,9 @@ PLACED = "gamma"
 BOOTED = "stat -c %Z /proc/1"
 """When the node's own first process began: all nodes here share one kernel."""
 
+LONGEST = 5.0
+"""Seconds for which a client may go without an answer on a busy machine; nothing is stopped."""
+
 UPDATED = "/var/lib/updated"
 
 NEEDED = [
@@ -38,7 +41,7 @@ def used_meanwhile(cluster):
     """Have both services used and watched during a test, and judge what came of it."""
     cluster.wait_whole()
     with Client("alpha") as alpha, Client("beta") as beta, Observer(cluster.testbed) as observer:
-        yield
+        yield (alpha, beta)
         cluster.wait_whole()
         wait_until(lambda: alpha.acknowledged and beta.acknowledged, 30.0, "services that answer")
     assert observer.looks > 0 and not observer.twice
@@ -69,6 +72,27 @@ def test_the_cluster_is_shown_held_disarmed_and_let_go(cluster):
         assert cluster.status()[told]["reason"] == "new switches"
         assert changes(cluster, "cluster_maintenance", cluster_maintenance_state="absent") == 1
         assert cluster.status()[told] is None
+
+
+def test_the_key_is_exchanged_and_authentication_brought_in_without_an_outage(
+    cluster, used_meanwhile
+):
+    """Nothing is stopped: no client waits longer than on a busy machine."""
+    fences = len(cluster.status()["failovers"])
+    keys = changes(cluster, "cluster_key")
+    assert keys >= len(cluster.testbed.nodes)
+    # Each direction goes by way of warn.
+    for policy in ("warn", "off", "warn", "enforce"):
+        assert changes(cluster, "deploy", holdfast_authentication=policy) > 0
+        cluster.wait_whole()
+    authentication = cluster.status()["authentication"]
+    assert authentication["policy"] == "enforce"
+    assert not authentication["not_authentic"]
+    assert changes(cluster, "deploy") == 0
+    assert len(cluster.status()["failovers"]) == fences
+    longest = [client.longest for client in used_meanwhile]
+    print(f"longest time without a confirmed write: {max(longest):.2f} s")
+    assert max(longest) < LONGEST
 
 
 def test_a_node_is_drained_used_again_and_emptied(cluster):
