@@ -43,8 +43,8 @@ _EDITS = (
         "manage-on-after-orders-that-were-not-given",
         cycle,
         "_may_act",
-        "        crm.stop_managing()\n",
-        "",
+        "decide again.\n        crm.stop_managing()\n",
+        "decide again.\n",
         HELD,
     ),
     # What is read may be old.

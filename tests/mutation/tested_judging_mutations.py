@@ -44,6 +44,34 @@ _EDITS = (
         "cluster/crm/test_pausing.py",
         "test_disarming_freezes_first_and_ends_with_the_last_lrm",
     ),
+    # What is read may be old.
+    (
+        "fence-as-a-candidate-by-old-reads",
+        candidate,
+        "_fence",
+        '"" if (yield from perform(OwnRecordStands())) else OLD_READS',
+        '""',
+        "node/test_crm.py",
+        "test_a_candidate_that_does_not_read_back_its_intent_does_not_fence",
+    ),
+    (
+        "fence-by-the-records-before-the-intent",
+        candidate,
+        "_fence",
+        "obstacle or (yield from _record_obstacle(crm, observation))",
+        "obstacle",
+        "node/test_crm.py",
+        "test_a_candidate_reads_after_its_intent_whether_the_cluster_was_disarmed",
+    ),
+    (
+        "fence-as-a-manager-by-old-reads",
+        cycle,
+        "_may_act",
+        "if fences and not (yield from perform(OwnRecordStands())):",
+        "if False:",
+        "node/test_crm.py",
+        "test_a_manager_that_does_not_read_back_what_it_wrote_fences_nobody",
+    ),
     # A turn, and the host lease under which it is played.
     (
         "look-at-the-clock-before-the-lease",

@@ -692,6 +692,29 @@ def test_a_candidate_does_not_fence_while_the_cluster_is_disarmed(candidate):
     assert kinds(candidate.round()) == ["intent", "fence"]
 
 
+def test_a_candidate_that_does_not_read_back_its_intent_does_not_fence(candidate, capsys):
+    candidate.observer.nodes["n2"] = silent("n2")
+    candidate.storage.stands = False
+    assert "fence" not in kinds(candidate.round())
+    assert "what it reads may be old" in capsys.readouterr().err
+    candidate.storage.stands = True
+    assert kinds(candidate.round(5.0)) == ["intent", "fence"]
+
+
+def test_a_candidate_reads_after_its_intent_whether_the_cluster_was_disarmed(candidate):
+    candidate.observer.nodes["n2"] = silent("n2")
+
+    def disarmed(_kind):
+        wanted = replace(candidate.storage.wanted, disarm=FREEZE)
+        state = ClusterState(EPOCH, "n2", disarm=DISARMED, disarm_mode=FREEZE)
+        candidate.storage.state, candidate.storage.wanted = state, wanted
+        return True
+
+    candidate.storage.own_record_stands = disarmed
+    log = kinds(candidate.round())
+    assert "intent" in log and "fence" not in log
+
+
 def test_a_candidate_that_was_held_up_does_not_fence_by_what_it_saw_before(candidate):
     candidate.observer.nodes["n2"] = silent("n2")
     leases = candidate.storage.leases
@@ -1133,6 +1156,16 @@ def test_a_running_host_id_without_a_member_is_recorded(manager):
     manager.observer.foreign = {9: HostView("n9", 0.5, True), 8: HostView("n8", 60.0, True)}
     assert kinds(manager.round()) == ["state"]
     assert manager.written().foreign_hosts == {"9": "n9"}
+
+
+def test_a_manager_that_does_not_read_back_what_it_wrote_fences_nobody(manager, capsys):
+    manager.observer.nodes["n3"] = silent("n3")
+    manager.storage.stands = False
+    for _turn in range(5):
+        assert "fence" not in kinds(manager.round())
+    assert "what it reads may be old" in capsys.readouterr().err
+    manager.storage.stands = True
+    assert "fence" in kinds([row for _turn in range(3) for row in manager.round()])
 
 
 def test_a_node_whose_fence_is_under_way_is_not_fenced_again(manager):

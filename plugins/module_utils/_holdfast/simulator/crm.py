@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import fields
 from operator import attrgetter
@@ -57,6 +58,7 @@ class CrmDaemon(Daemon):
         self._ended: list[effects.FenceEnd] = []
         self._powers: list[PowerReport] = []
         self._stored: tuple[ClusterState | None, int] = (None, 0)
+        self._wrote_at = -math.inf
         self._last_put: ClusterState | None = None
         self.look_begun: float | None = None
         """When a look began in which this process was delayed, None for no such look."""
@@ -120,7 +122,7 @@ class CrmDaemon(Daemon):
         if crm.held_back:
             # The next heartbeat of the node may end the wait: that is not told beforehand.
             return None
-        if crm.written is not None and not self.slot.stands(*self._stored):
+        if crm.written is not None and not self._reads_back():
             return None
         if self.machine.reads:
             self.observer.look(now)
@@ -152,8 +154,8 @@ class CrmDaemon(Daemon):
             effects.ReadDesired: lambda _: (self.read_desired(), 1),
             effects.ReadIntent: lambda _: self.read_intent(),
             effects.ReadOwnFreeing: lambda _: storage.freeing.get(self.machine.name, Freeing()),
-            effects.OwnRecordStands: lambda _: self.slot.stands(*self._stored),
-            effects.WriteState: lambda effect: self.record(
+            effects.OwnRecordStands: lambda _: self._own_record_stands(),
+            effects.WriteState: lambda effect: self._write(
                 lambda: self._put(effect.state, effect.freeing)
             ),
             effects.WriteIntent: self._write_intent,
@@ -283,15 +285,35 @@ class CrmDaemon(Daemon):
         self.fleet.manager_writes += 1
         self.fleet.wake_lrms()
 
+    def _write(self, put: Callable[[], None]) -> None:
+        """Write into this node's slot; raises ``StorageError`` if that fails."""
+
+        def put_now() -> None:
+            put()
+            self._wrote_at = self.world.now
+
+        self.record(put_now)
+
+    def _own_record_stands(self) -> bool:
+        self.need_reads()
+        return self._reads_back()
+
+    def _reads_back(self) -> bool:
+        """Return whether this CRM would read what it wrote; a stale view shows nothing newer."""
+        view = self.world.stale.get(self.machine.name)
+        if view is not None and self._wrote_at > view.since:
+            return False
+        return self._stored[0] is None or self.slot.stands(*self._stored)
+
     def _write_intent(self, effect: effects.WriteIntent) -> None:
         def put() -> None:
             self.storage.intend(self.machine.name, effect.intent, self.world.now)
             self.storage.put_freeing(self.machine.name, effect.freeing)
 
-        self.record(put)
+        self._write(put)
 
     def _write_freeing(self, effect: effects.WriteFreeing) -> None:
-        self.record(lambda: self.storage.put_freeing(self.machine.name, effect.freeing))
+        self._write(lambda: self.storage.put_freeing(self.machine.name, effect.freeing))
 
     def _read_host_lease(self, effect: effects.ReadHostLease) -> effects.HostLease:
         self.need_reads()

@@ -23,6 +23,7 @@ from .effects import (
     Fence,
     LeaseHolder,
     Observation,
+    OwnRecordStands,
     ReadDesired,
     ReadManagerLease,
     ReadManagerRecord,
@@ -31,6 +32,9 @@ from .effects import (
 from .health import Verdict, judge, just_answered
 from .memory import Crm, CrmSettings
 from .pausing import DISARMED
+
+OLD_READS = "its own record is not read back as it was written, so what it reads may be old"
+"""Why no fence is sent, to follow the name of the node that reads."""
 
 
 def watch_manager(crm: Crm, observation: Observation) -> Cycle[None]:
@@ -72,6 +76,14 @@ def _fence(crm: Crm, lease: LeaseHolder, reason: str, observation: Observation) 
         crm.freed_leases.forget(node)
         raise
     crm.freed_leases.recorded = record.leases
+    # Old reads show a silent manager, and a cluster before it was disarmed.  They do not show the
+    # intent either, so what is read after it is new.
+    obstacle = "" if (yield from perform(OwnRecordStands())) else OLD_READS
+    obstacle = obstacle or (yield from _record_obstacle(crm, observation))
+    if obstacle:
+        crm.freed_leases.forget(node)
+        yield from perform(Log(f"{reason}; not fenced: {obstacle}", repeated=True, node=node))
+        return
     holder = yield from perform(ReadManagerLease())
     # A new manager may have read the intents before this one was written.  It would leave the node
     # powered off, because it does not know this fence.  If this process was delayed in the write or

@@ -17,7 +17,7 @@ from ..model.observed import FenceReport, Seen
 from ..model.state import ClusterState, Event, NodeState
 from ..model.versions import not_heard_yet, older_than_reports, paused, reports_seen
 from . import eligibility, step
-from .candidate import watch_manager
+from .candidate import OLD_READS, watch_manager
 from .effects import (
     AcquireManagerLease,
     AdoptHostLease,
@@ -338,7 +338,7 @@ def _act(crm: Crm, decided: step.Step) -> Cycle[None]:
     nodes = [order.node for order in decided.fences]
     for node in nodes:
         yield from crm.freed_leases.fence_begins(node, crm.settings.host_ids[node])
-    if not (yield from _may_act(crm)):
+    if not (yield from _may_act(crm, fences=bool(nodes))):
         for node in nodes:
             crm.freed_leases.forget(node)
         return
@@ -350,8 +350,16 @@ def _act(crm: Crm, decided: step.Step) -> Cycle[None]:
         yield from perform(SetBoardMaintenance(decided.board))
 
 
-def _may_act(crm: Crm) -> Cycle[bool]:
-    """Return whether orders may be sent now.  Nothing is read between this and the orders."""
+def _may_act(crm: Crm, *, fences: bool) -> Cycle[bool]:
+    """Return whether orders, *fences* among them, may be sent now.
+
+    Nothing is read between this and the orders.
+    """
+    if fences and not (yield from perform(OwnRecordStands())):
+        # The nodes may be silent only in old reads, which do not show what was just written.
+        yield from perform(Log(f"not fenced: {OLD_READS}"))
+        crm.stop_managing()
+        return False
     if not (yield from perform(HoldsManagerLease())):
         raise LeaseError("the manager lease was lost before the orders were given")
     if (yield from perform(IsEnding())):
