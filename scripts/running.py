@@ -56,6 +56,8 @@ class Run:
     process: subprocess.Popen[str] | None = None
     ended: bool = False
     """Whether it was told to end, so that nothing more may begin."""
+    cpu: float = 0.0
+    """Seconds of CPU that the commands of the current stage took, with all that they waited for."""
 
     @property
     def collection(self) -> Path:
@@ -91,13 +93,14 @@ class Run:
         reader = threading.Thread(target=self._read, args=(process,), daemon=True)
         reader.start()
         try:
-            status = process.wait(COMMAND_DEADLINE)
-        except BaseException as error:
+            status = self._await(process)
+        except BaseException:
             self.kill()
-            if isinstance(error, subprocess.TimeoutExpired):
-                text = f"no end after {COMMAND_DEADLINE:.0f} s: {_shortened(arguments)}"
-                raise StageFailed(text) from None
             raise
+        if status is None:
+            self.kill()
+            text = f"no end after {COMMAND_DEADLINE:.0f} s: {_shortened(arguments)}"
+            raise StageFailed(text)
         reader.join(5.0)
         if status != 0:
             raise StageFailed(f"exit status {status}: {_shortened(arguments)}")
@@ -118,6 +121,18 @@ class Run:
         if self.process is not None and self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
 
+    def _await(self, process: subprocess.Popen[str]) -> int | None:
+        """Return the exit status of a command, None after its deadline; count its CPU time."""
+        until = time.monotonic() + COMMAND_DEADLINE
+        while time.monotonic() < until:
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                process.returncode = os.waitstatus_to_exitcode(status)
+                self.cpu += usage.ru_utime + usage.ru_stime
+                return process.returncode
+            time.sleep(0.05)
+        return None
+
     def _read(self, process: subprocess.Popen[str]) -> None:
         for line in process.stdout or ():
             self.out.write(line)
@@ -133,11 +148,15 @@ Stage = Callable[[Run], None]
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one stage ended: passed, skipped or failed, after so many seconds, and why."""
+    """How one stage ended: passed, skipped or failed, after so many seconds, and why.
+
+    *cpu* is what its commands took of both cores, in seconds.
+    """
 
     stage: str
     word: str
     seconds: float
+    cpu: float = 0.0
     why: str = ""
     skipped: Sequence[str] = ()
 
@@ -170,7 +189,7 @@ class Beside:
                 outcome = outcome_of(stage, self._run, no_skips)
             except Exception as error:
                 # Shown with the others, which all ran meanwhile.
-                outcome = Outcome(stage.__name__, "failed", 0.0, repr(error))
+                outcome = Outcome(stage.__name__, "failed", 0.0, why=repr(error))
             self._outcomes.append(outcome)
 
     def outcomes(self) -> list[Outcome]:
@@ -218,6 +237,7 @@ def outcome_of(stage: Stage, run: Run, no_skips: bool) -> Outcome:
     """Run one stage and say how it ended."""
     print(f"\n=== {stage.__name__}: {stage.__doc__}", file=run.out, flush=True)
     run.skipped.clear()
+    run.cpu = 0.0
     word, why = "passed", ""
     began = time.monotonic()
     try:
@@ -232,7 +252,7 @@ def outcome_of(stage: Stage, run: Run, no_skips: bool) -> Outcome:
     if why:
         print(f"=== {stage.__name__} failed: {why}", file=run.out, flush=True)
     skipped = list(dict.fromkeys(run.skipped))
-    return Outcome(stage.__name__, word, time.monotonic() - began, why, skipped)
+    return Outcome(stage.__name__, word, time.monotonic() - began, run.cpu, why, skipped)
 
 
 def summarise(outcomes: Sequence[Outcome]) -> int:
@@ -240,7 +260,8 @@ def summarise(outcomes: Sequence[Outcome]) -> int:
     print("\n=== summary")
     for outcome in outcomes:
         print(
-            f"{outcome.stage:12} {outcome.word:8} {outcome.seconds:6.1f} s  {outcome.why}".rstrip()
+            f"{outcome.stage:12} {outcome.word:8} {outcome.seconds:6.1f} s {outcome.cpu:7.1f} s CPU"
+            f"  {outcome.why}".rstrip()
         )
     skips = [f"{outcome.stage}: {skip}" for outcome in outcomes for skip in outcome.skipped]
     print("\nSkipped:" if skips else "\nNothing was skipped.")
