@@ -153,6 +153,7 @@ class ClusterDaemon:
             effects.WriteIntent: self._write_intent,
             effects.ReadOwnFreeing: lambda _: storage.freeing.get(self._name, Freeing()),
             effects.OwnRecordStands: lambda _: True,
+            effects.HasNewHeartbeat: lambda _: False,
             effects.WriteState: self._write,
             effects.WriteFreeing: lambda effect: storage.write_freeing(self._name, effect.freeing),
             effects.ReadHostLease: self._read_host_lease,

@@ -123,6 +123,7 @@ class ObserverStandIn:
         self.error = None
         self.changed = dict.fromkeys(NODES, 0.0)
         self.answering = set()
+        self.beating = set()
         self.foreign = {}
         self.took = 0.0
 
@@ -144,6 +145,9 @@ class ObserverStandIn:
 
     def answered(self, nodes):
         return None
+
+    def has_new_heartbeat(self, node):
+        return node in self.beating
 
     def with_lease(self, host_id, view):
         return view or HostView(age=60.0, lease=LeaseSight.FREE)
@@ -701,6 +705,14 @@ def test_a_candidate_that_does_not_read_back_its_intent_does_not_fence(candidate
     assert kinds(candidate.round(5.0)) == ["intent", "fence"]
 
 
+def test_a_candidate_does_not_fence_a_manager_that_writes_again(candidate):
+    candidate.observer.nodes["n2"] = silent("n2")
+    candidate.observer.beating = {"n2"}
+    assert "fence" not in kinds(candidate.round())
+    candidate.observer.beating = set()
+    assert "fence" in kinds(candidate.round(5.0))
+
+
 def test_a_candidate_reads_after_its_intent_whether_the_cluster_was_disarmed(candidate):
     candidate.observer.nodes["n2"] = silent("n2")
 
@@ -1165,6 +1177,15 @@ def test_a_manager_that_does_not_read_back_what_it_wrote_fences_nobody(manager, 
         assert "fence" not in kinds(manager.round())
     assert "what it reads may be old" in capsys.readouterr().err
     manager.storage.stands = True
+    assert "fence" in kinds([row for _turn in range(3) for row in manager.round()])
+
+
+def test_a_manager_does_not_fence_a_node_that_writes_again(manager):
+    """A hypervisor that pauses this node stops all its clocks: it cannot tell how late it is."""
+    manager.observer.nodes["n3"] = silent("n3")
+    manager.observer.beating = {"n3"}
+    assert "fence" not in kinds(manager.round())
+    manager.observer.beating = set()
     assert "fence" in kinds([row for _turn in range(3) for row in manager.round()])
 
 

@@ -82,6 +82,7 @@ def test_an_older_block_of_a_dead_node_is_no_sign_of_life(watching: Watching) ->
     for timestamp, report in ((100, 7), (100, 6), (10**9, 6), (100, 7)):
         watching.blocks[2] = timestamp, report
         seen = watching.look(1.0, 1, 3)
+        assert not watching.observer.has_new_heartbeat("n2"), "it holds no fence back"
     assert seen.nodes["n2"].heartbeat_age == 4.0
     assert "older than one that was read before" in seen.nodes["n2"].problem
     watching.blocks[2] = 101, 7

@@ -101,6 +101,18 @@ def test_without_a_watchdog_on_all_nodes_no_host_lease_proves_a_death(tmp_path, 
     assert watching.after(2.0, 1, 3).nodes["n2"].lease is LeaseSight.FAILED
 
 
+def test_a_heartbeat_is_new_only_until_the_next_look(watching):
+    watching.after(0.0, 2, 3)
+    assert not watching.observer.has_new_heartbeat("n3")
+    watching.write(3)
+    assert watching.observer.has_new_heartbeat("n3")
+    assert not watching.observer.has_new_heartbeat("n2")
+    watching.observer.look()
+    assert not watching.observer.has_new_heartbeat("n3")
+    watching.board(hosts={})
+    assert not watching.observer.has_new_heartbeat("n3")
+
+
 def test_an_old_block_alone_is_no_sign_of_life(watching):
     for age in (0.0, 2.0, 3.0, 3.0):
         seen = watching.after(age).nodes["n2"]

@@ -155,6 +155,7 @@ class CrmDaemon(Daemon):
             effects.ReadIntent: lambda _: self.read_intent(),
             effects.ReadOwnFreeing: lambda _: storage.freeing.get(self.machine.name, Freeing()),
             effects.OwnRecordStands: lambda _: self._own_record_stands(),
+            effects.HasNewHeartbeat: self._has_new_heartbeat,
             effects.WriteState: lambda effect: self._write(
                 lambda: self._put(effect.state, effect.freeing)
             ),
@@ -297,6 +298,10 @@ class CrmDaemon(Daemon):
     def _own_record_stands(self) -> bool:
         self.need_reads()
         return self._reads_back()
+
+    def _has_new_heartbeat(self, effect: effects.HasNewHeartbeat) -> bool:
+        self.need_reads()
+        return self.observer.has_new_heartbeat(effect.node)
 
     def _reads_back(self) -> bool:
         """Return whether this CRM would read what it wrote; a stale view shows nothing newer."""

@@ -123,6 +123,12 @@ class Observer:
         look = NodeLook(report, lost, "", lease, self._world.lease_proof.get(name))
         return self.watch.observe(name, look, mono, self._world.settings.lease_fails)
 
+    def has_new_heartbeat(self, name: str) -> bool:
+        """Return whether a node's heartbeat on storage has changed since the last look."""
+        now, stale = self._world.now, self._world.stale.get(self._machine.name)
+        beat = self.names[name].beats.last(now if stale is None else min(now, stale.since))
+        return beat > 0.0 and self.watch.is_new(name, beat)
+
     def lease_is_dead(self, name: str, horizon: Horizon | None) -> bool:
         """Return whether sanlock grants the leases of a node, proof of its death or not.
 

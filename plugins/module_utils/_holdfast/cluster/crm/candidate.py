@@ -23,18 +23,15 @@ from .effects import (
     Fence,
     LeaseHolder,
     Observation,
-    OwnRecordStands,
     ReadDesired,
     ReadManagerLease,
     ReadManagerRecord,
     WriteIntent,
 )
 from .health import Verdict, judge, just_answered
+from .last_look import why_not_sent
 from .memory import Crm, CrmSettings
 from .pausing import DISARMED
-
-OLD_READS = "its own record is not read back as it was written, so what it reads may be old"
-"""Why no fence is sent, to follow the name of the node that reads."""
 
 
 def watch_manager(crm: Crm, observation: Observation) -> Cycle[None]:
@@ -76,9 +73,8 @@ def _fence(crm: Crm, lease: LeaseHolder, reason: str, observation: Observation) 
         crm.freed_leases.forget(node)
         raise
     crm.freed_leases.recorded = record.leases
-    # Old reads show a silent manager, and a cluster before it was disarmed.  They do not show the
-    # intent either, so what is read after it is new.
-    obstacle = "" if (yield from perform(OwnRecordStands())) else OLD_READS
+    # The manager may have recorded something since.
+    obstacle = yield from why_not_sent([node])
     obstacle = obstacle or (yield from _record_obstacle(crm, observation))
     if obstacle:
         crm.freed_leases.forget(node)

@@ -17,7 +17,7 @@ from ..model.observed import FenceReport, Seen
 from ..model.state import ClusterState, Event, NodeState
 from ..model.versions import not_heard_yet, older_than_reports, paused, reports_seen
 from . import eligibility, step
-from .candidate import OLD_READS, watch_manager
+from .candidate import watch_manager
 from .effects import (
     AcquireManagerLease,
     AdoptHostLease,
@@ -41,6 +41,7 @@ from .effects import (
     WriteState,
 )
 from .health import sort_ends
+from .last_look import why_not_sent
 from .memory import Crm, WallClock
 from .repair_plan import Records
 from .takeover import record_restored, take_over
@@ -338,7 +339,8 @@ def _act(crm: Crm, decided: step.Step) -> Cycle[None]:
     nodes = [order.node for order in decided.fences]
     for node in nodes:
         yield from crm.freed_leases.fence_begins(node, crm.settings.host_ids[node])
-    if not (yield from _may_act(crm, fences=bool(nodes))):
+    silent = [node for node in nodes if not decided.state.nodes[node].demanded]
+    if not (yield from _may_act(crm, nodes, silent)):
         for node in nodes:
             crm.freed_leases.forget(node)
         return
@@ -350,14 +352,14 @@ def _act(crm: Crm, decided: step.Step) -> Cycle[None]:
         yield from perform(SetBoardMaintenance(decided.board))
 
 
-def _may_act(crm: Crm, *, fences: bool) -> Cycle[bool]:
-    """Return whether orders, *fences* among them, may be sent now.
+def _may_act(crm: Crm, fenced: list[str], silent: list[str]) -> Cycle[bool]:
+    """Return whether orders may be sent now; *fenced* are to be fenced, *silent* for silence.
 
     Nothing is read between this and the orders.
     """
-    if fences and not (yield from perform(OwnRecordStands())):
-        # The nodes may be silent only in old reads, which do not show what was just written.
-        yield from perform(Log(f"not fenced: {OLD_READS}"))
+    why = (yield from why_not_sent(silent)) if fenced else ""
+    if why:
+        yield from perform(Log(f"not fenced: {why}"))
         crm.stop_managing()
         return False
     if not (yield from perform(HoldsManagerLease())):

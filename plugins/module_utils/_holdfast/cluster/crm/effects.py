@@ -177,6 +177,13 @@ class OwnRecordStands(Effect[bool]):
 
 
 @dataclass(frozen=True)
+class HasNewHeartbeat(Effect[bool]):
+    """Return whether the heartbeat of *node* on storage has changed since the last look."""
+
+    node: str
+
+
+@dataclass(frozen=True)
 class WriteState(Effect[None]):
     """Write the manager's record, and which host leases are about to be freed."""
 

@@ -137,6 +137,14 @@ class Watch:
         else:
             self._blank.discard(node)
 
+    def is_new(self, node: str, timestamp: float, report: int = 0) -> bool:
+        """Return whether ``note_block`` would take this timestamp for a sign of life."""
+        before = self._timestamps.get(node)
+        if before is None or before == timestamp:
+            return before is None
+        older = (report, timestamp) < (self._reports.get(node, 0), before)
+        return not (self.settings.authenticated and older)
+
     def has_read(self, node: str) -> bool:
         """Return whether a block of this member was ever read."""
         return node in self._timestamps

@@ -125,6 +125,7 @@ class ClusterDaemon(Daemon):
             effects.ReadIntent: lambda _: storage.newest_intent(),
             effects.ReadOwnFreeing: lambda _: storage.own_freeing(),
             effects.OwnRecordStands: lambda _: storage.own_record_stands(Kind.CRM),
+            effects.HasNewHeartbeat: lambda effect: self._observer.has_new_heartbeat(effect.node),
             effects.WriteState: lambda effect: storage.write_manager(effect.state, effect.freeing),
             effects.WriteIntent: lambda effect: storage.write_intent(effect.intent, effect.freeing),
             effects.WriteFreeing: lambda effect: storage.write_freeing(effect.freeing),

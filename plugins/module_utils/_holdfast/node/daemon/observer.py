@@ -107,6 +107,15 @@ class Observer:
             board_binds=self._configuration.authentication is not Policy.ENFORCE,
         )
 
+    def has_new_heartbeat(self, node: str) -> bool:
+        """Return whether the heartbeat of a member has changed since the last look.
+
+        Raises ``StorageError`` when the whiteboard cannot be read.
+        """
+        host_id = self._configuration.members[node].host_id
+        block = self._storage.board.read().hosts.get(host_id)
+        return block is not None and self._watch.is_new(node, block.timestamp, report_number(block))
+
     def with_lease(self, host_id: int, view: HostView | None) -> HostView:
         """Return the *view* of a foreign host id, silent if None, with its host lease."""
         known = view or HostView(age=math.inf)
