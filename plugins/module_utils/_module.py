@@ -159,11 +159,13 @@ def _checked(
     return checked
 
 
-def hide_agent_secrets(module: AnsibleModule, parameters: object) -> None:
-    """Keep the secrets among the *parameters* of an agent out of logs and results."""
+def hide_agent_secrets(
+    module: AnsibleModule, parameters: object, named: Sequence[str] = ()
+) -> None:
+    """Keep the secrets among the *parameters* of an agent, and those *named*, from being shown."""
     if isinstance(parameters, Mapping):
         # HIDDEN replaces a secret in an export: it is no secret, and is in every diff.
-        for value in {*secret_values(parameters)} - {HIDDEN}:
+        for value in {*secret_values(parameters, named)} - {HIDDEN}:
             # The log has the parameters as Python prints a dictionary.
             module.no_log_values.update({value, repr(value)[1:-1]})
 
