@@ -15,6 +15,7 @@ RESOURCE = {
     "name": {"type": "str", "required": True},
     "agent": {"type": "str", "required": True},
     "parameters": {"type": "dict", "default": {}},
+    "secrets": {"type": "list", "elements": "str", "default": [], "no_log": False},
     "start_timeout": {"type": "float", "default": 30},
     "stop_timeout": {"type": "float", "default": 30},
     "monitor_timeout": {"type": "float", "default": 20},
@@ -101,4 +102,4 @@ def check_declarations(module: AnsibleModule) -> None:
     check_dict(module, "policy", POLICY)
     for service in module.params["services"] or ():
         for row in service["resources"] or ():
-            hide_agent_secrets(module, row["parameters"])
+            hide_agent_secrets(module, row["parameters"], row["secrets"])

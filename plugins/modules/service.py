@@ -57,11 +57,26 @@ options:
       parameters:
         description:
           - The parameters of the agent. They are checked against its metadata.
-          - Passwords among them appear in no log, result or diff.
+          - What is declared is on the shared storage. So a parameter that is a secret by its name,
+            or that has a C(password=...) or the password of a URL in its value, is refused. One
+            that is declared already stays as it is, and appears in no log, result or diff.
+          - Instead write the value into a file in C(/etc/holdfast/secrets) of each node, with mode
+            0600, and declare C(NAME_file) with the name of that file, such as
+            C(password_file=web.password). Each parameter C(NAME) of an agent can be given so,
+            unless it has a parameter C(NAME_file) of its own. C(NAME_script) names a program in
+            that folder, with its arguments, that prints the value.
+          - The nodes compare their files with that of the node on which the service was declared.
+            The status names those that differ.
           - A password that is V(********), as in what M(holdfast.ha.configuration_info) returns,
             stays the one that is declared.
         type: dict
         default: {}
+      secrets:
+        description:
+          - Names of further parameters that are secrets, which their names do not show.
+        type: list
+        elements: str
+        default: []
       start_timeout:
         description: Seconds after which a start has failed.
         type: float
@@ -285,7 +300,7 @@ OPTIONS = NODE_OPTIONS.merge(
 
 def _hide(module: AnsibleModule) -> None:
     for row in module.params["resources"] or ():
-        hide_agent_secrets(module, row.get("parameters"))
+        hide_agent_secrets(module, row.get("parameters"), row.get("secrets") or ())
 
 
 def main() -> None:

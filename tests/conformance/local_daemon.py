@@ -156,6 +156,7 @@ class LocalDaemon:
             effects.CountTerms: lambda _: int(bool(self.shutdown)),
             effects.ReadShutdown: lambda _: self.shutdown,
             effects.ReadOwnMembership: lambda _: own,
+            effects.ReadSecretProblems: lambda _: {},
         }
 
     def _adopt(self) -> effects.Adopted:

@@ -4,8 +4,18 @@
 
 from __future__ import annotations
 
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+    service as operations_service,
+)
 from hypothesis import HealthCheck, settings
 
 # A busy machine stands still for longer than the 0.2 s that an example has otherwise.
 settings.register_profile("holdfast", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("holdfast")
+
+
+@pytest.fixture
+def an_earlier_version(monkeypatch):
+    """Take secrets in declarations, as versions did that had no other way for them."""
+    monkeypatch.setattr(operations_service, "has_secret", lambda *_arguments: False)

@@ -34,6 +34,7 @@ def test_a_wait_that_is_in_vain_ends_with_what_is_missing(node_config, until):
     assert ("Node n1 is unknown" in message) == (until == "settled")
 
 
+@pytest.mark.usefixtures("an_earlier_version")
 def test_without_a_manager_the_state_is_told_as_it_is(node_config):
     declare(node_config)
     result = run_ok("cluster_info", {"config": node_config, "failover_of": "n2"})
@@ -47,12 +48,14 @@ def test_without_a_manager_the_state_is_told_as_it_is(node_config):
     assert "7777777" not in json.dumps(result)
 
 
+@pytest.mark.usefixtures("an_earlier_version")
 def test_the_agents_are_asked_only_when_told_to(node_config):
     declare(node_config)
     result = run_ok("cluster_info", {"config": node_config, "probe": True})
     assert result["running_here"] == {"web": "stopped"}
 
 
+@pytest.mark.usefixtures("an_earlier_version")
 def test_the_page_is_written_but_for_in_check_mode(node_config, tmp_path):
     page = tmp_path / "page.html"
     options = {"config": node_config, "page": str(page)}

@@ -74,6 +74,7 @@ def test_a_row_that_makes_no_sense_is_named(node_config, rows, said):
     assert said in run_failing("configuration", {"config": node_config, **rows})
 
 
+@pytest.mark.usefixtures("an_earlier_version")
 @pytest.mark.parametrize("check", [True, False], ids=["check mode", "for real"])
 @pytest.mark.parametrize("as_text", [False, True], ids=["as a dictionary", "as a text"])
 def test_no_password_is_shown_whatever_becomes_of_the_task(

@@ -28,7 +28,7 @@ SIDES = {"name": "sides", "services": ["web", "mail"], "affinity": "apart"}
 
 
 @pytest.fixture
-def cluster(node_config):
+def cluster(node_config, an_earlier_version):
     """Return how services, rules and the policy are declared, and told where they differ."""
 
     def declare(services=(), rules=(), policy=None):

@@ -56,6 +56,7 @@ def resources(password=PASSWORD, **more):
     return {"resources": [{"name": "one", "agent": "ocf:test:thing", "parameters": parameters}]}
 
 
+@pytest.mark.usefixtures("an_earlier_version")
 def test_a_password_is_shown_neither_when_it_is_declared_nor_when_it_is_kept(options, logged):
     given = {**options, **resources()}
     told = run_ok("service", given, check=True, diff=True)
@@ -150,6 +151,7 @@ def test_a_wait_without_a_manager_fails_but_the_service_is_declared(module_optio
     assert not run_ok("service", module_options)["changed"]
 
 
+@pytest.mark.usefixtures("an_earlier_version")
 @pytest.mark.parametrize("check", [True, False], ids=["check mode", "for real"])
 def test_neither_the_new_nor_the_old_password_of_an_agent_is_shown(node_config, check, monkeypatch):
     logged = []
@@ -165,6 +167,7 @@ def test_neither_the_new_nor_the_old_password_of_an_agent_is_shown(node_config, 
     assert "9999" not in json.dumps(again)
 
 
+@pytest.mark.usefixtures("an_earlier_version")
 def test_the_result_of_declaring_an_export_hides_secrets_as_the_export_does(node_config):
     run_ok("service", given(node_config, "7777777"))
     again = {**given(node_config, "********"), "max_restart": 4}

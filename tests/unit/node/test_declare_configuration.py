@@ -121,6 +121,7 @@ def test_what_is_not_named_or_not_given_stays_as_it_is(cluster):
     assert cluster.wanted().services == before.services
 
 
+@pytest.mark.usefixtures("an_earlier_version")
 def test_that_a_secret_changes_is_told_but_not_which(cluster):
     def guarded(password):
         return {**RESOURCE, "parameters": {"path": "/srv/x", "password": password}}

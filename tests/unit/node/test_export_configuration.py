@@ -84,6 +84,7 @@ def passwords_of(cluster):
     return [one.parameters["password"] for one in cluster.wanted().services["web"].resources]
 
 
+@pytest.mark.usefixtures("an_earlier_version")
 def test_a_secret_stays_what_it_is_when_an_export_is_declared_again(cluster):
     cluster.service(resources=[guarded("1111"), guarded("2222", "s")])
     (row,) = exported(cluster.wanted())["services"]
@@ -98,6 +99,7 @@ def test_a_secret_stays_what_it_is_when_an_export_is_declared_again(cluster):
     assert passwords_of(cluster) == ["2222", "3333"]
 
 
+@pytest.mark.usefixtures("an_earlier_version")
 @pytest.mark.parametrize(
     "resource",
     [guarded(HIDDEN, "other"), guarded(HIDDEN, agent="ocf:test:other"), guarded(HIDDEN)],

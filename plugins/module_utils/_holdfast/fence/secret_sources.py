@@ -1,33 +1,26 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Secrets from private files and from scripts, in place of parameters.
+"""Secrets of fence agents from private files and from scripts (``secret_sources.py``).
 
-``password_file: PATH`` gives the agent the content of a private file as ``password``, and
-``password_script: COMMAND`` what a program prints; likewise for every other secret of an agent.
 Agents would run the script through a shell and may repeat its secret in their output, where only
-a known secret can be hidden; so the script is run here.  A file that other users can read or
-write is refused.
+a known secret can be hidden; so the script is run here.
 """
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping
 
-from ..errors import AgentError, FenceError, InputError
-from ..private_file import read_private_file
+from ..errors import FenceError, InputError
 from ..process.run import Outcome
+from ..secret_sources import FILE, SCRIPT, command_words, given_by, printed_secret, secret_in_file
 from ..secrets import HIDDEN
 from .known_agents import fence_environment
 from .metadata import FenceMetadata
 
-MAX_SECRET = 64 * 1024
+EXPECTED = "the absolute path of a program, and its arguments"
 
 PLACEHOLDER = "secret"
 """Stands for the output of a script where a request is only checked."""
-
-_FILE = "_file"
-_SCRIPT = "_script"
 
 
 def secrets_from_files(
@@ -41,17 +34,15 @@ def secrets_from_files(
     """
     found = dict(parameters)
     for name, path in parameters.items():
-        secret = name[: -len(_FILE)] if name.endswith(_FILE) else ""
+        secret = given_by(name, FILE)
         if metadata.parameter(name) is not None or not _is_secret(metadata, secret):
             continue
         if not isinstance(path, str) or not path.startswith("/"):
             # It may be the secret itself, in the wrong place.
             raise InputError(f"{option}.{name}", HIDDEN, "the absolute path of a file")
         del found[name]
-        data = read_private_file(
-            path, f"The file of the parameter {secret},", MAX_SECRET, FenceError
-        )
-        _add(metadata, found, secret, _text(data, path), f"{option}.{name}")
+        text = secret_in_file(path, secret, FenceError)
+        _add(metadata, found, secret, text, f"{option}.{name}")
     return found
 
 
@@ -71,12 +62,16 @@ def secrets_from_scripts(
     """
     found = dict(parameters)
     for name, command in parameters.items():
-        secret = name[: -len(_SCRIPT)] if name.endswith(_SCRIPT) else ""
+        secret = given_by(name, SCRIPT)
         if command is None or not _is_secret(metadata, secret):
             continue
-        words = _words(command, f"{option}.{name}")
+        words = command_words(command, f"{option}.{name}", EXPECTED)
+        if not words[0].startswith("/"):
+            raise InputError(f"{option}.{name}", HIDDEN, EXPECTED)
         del found[name]
-        text = PLACEHOLDER if run is None else _printed(words, name, run, deadline)
+        text = PLACEHOLDER
+        if run is not None:
+            text = printed_secret(words, name, run, deadline, fence_environment())
         _add(metadata, found, secret, text, f"{option}.{name}")
     return found
 
@@ -94,33 +89,3 @@ def _add(
         if found.get(spelling) is not None:
             raise InputError(option, None, f"only one of it and {spelling}")
     found[secret] = text
-
-
-def _text(data: bytes, path: str) -> str:
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise FenceError(f"The file {path} does not hold a text in UTF-8.") from None
-    return text[:-1] if text.endswith("\n") else text
-
-
-def _words(command: object, option: str) -> list[str]:
-    try:
-        words = shlex.split(command) if isinstance(command, str) else []
-    except ValueError:
-        words = []
-    if not words or not words[0].startswith("/"):
-        raise InputError(option, HIDDEN, "the absolute path of a program, and its arguments")
-    return words
-
-
-def _printed(words: list[str], name: str, run: Callable[..., Outcome], deadline: float) -> str:
-    outcome = run(words, deadline=deadline, environment=fence_environment())
-    if outcome.timed_out:
-        raise AgentError(f"The program of {name} did not end within {deadline:g} seconds.")
-    if outcome.exit_status != 0:
-        raise AgentError(f"The program of {name} failed (exit status {outcome.exit_status}).")
-    secret = outcome.stdout.rstrip()
-    if not secret:
-        raise AgentError(f"The program of {name} printed nothing.")
-    return secret

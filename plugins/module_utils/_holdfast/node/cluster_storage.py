@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 from ..cluster.model.desired import Wanted, wanted_document, wanted_from_document
+from ..cluster.model.inline_secrets import inline_secrets, without_inline_secrets
 from ..cluster.model.lease_freeing import (
     Freeing,
     awaited_writers,
@@ -329,6 +330,23 @@ class ClusterStorage:
         self._generation = max(self._generation, wanted.generation)
         epoch = slot_epoch(wanted.generation, wanted.version)
         self._records.write(Kind.CONFIGURATION, epoch, wanted_document(wanted))
+
+    def forget_secrets(self, wanted: Wanted) -> None:
+        """Hide secrets that are not in *wanted* any more in older configurations of other nodes.
+
+        Only for who holds the configuration lease and has written *wanted*: nobody else writes
+        these slots then, and no reader takes what is in them for the newest.
+        """
+        present = inline_secrets(wanted)
+        for host_id in self._host_ids():
+            older = self._records.read_if_readable(
+                Kind.CONFIGURATION, host_id, wanted_from_document
+            )
+            if older is None or not wanted.newer_than(older):
+                continue
+            if inline_secrets(older) - present:
+                hidden = without_inline_secrets(older, present)
+                self._records.overwrite(Kind.CONFIGURATION, host_id, wanted_document(hidden))
 
     def lease_versions(self) -> tuple[LeaseVersion, int]:
         """Return version and holder of the manager lease, and the configuration lease's version."""

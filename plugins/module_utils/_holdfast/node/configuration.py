@@ -133,6 +133,11 @@ class NodeConfiguration:
         return 0 if self.backend == EMBEDDED else self.sanlock.watchdog_timeout
 
     @property
+    def secrets_folder(self) -> Path:
+        """Return the folder with the secrets of services, beside the cluster key."""
+        return self.cluster_key.parent / "secrets"
+
+    @property
     def me(self) -> Member:
         """Return this node as a member."""
         return self.members[self.node]

@@ -153,6 +153,12 @@ class RecordSlots:
         self._known[(kind, self._own)] = written
         self._after[kind] = written.sequence
 
+    def overwrite(self, kind: Kind, host_id: int, document: Mapping[str, Any]) -> None:
+        """Write a record of *kind* in place of another node's, with the same epoch."""
+        record = self._file.read(kind, host_id)
+        if record is not None:
+            self._file.write(kind, host_id, record.epoch, payload(document))
+
     def own_stands(self, kind: Kind) -> bool:
         """Return whether the record of *kind* that this process wrote last is on storage as it was.
 

@@ -133,7 +133,8 @@ class AgentCall:
     other a health check; agents answer differently to the two.  ``meta`` has names of
     ``metadata.META_NAMES``.  ``ocf_root`` is where the shared functions of the distribution's
     agents are.  ``run_directory`` must be the same for all calls of a resource.  ``extra`` is
-    added to the environment.
+    added to the environment.  The parameters ``secrets`` are hidden in the agent's output, as are
+    those that are secrets by their name.
     """
 
     agent: AgentName
@@ -148,6 +149,7 @@ class AgentCall:
     node_name: str = ""
     run_directory: str = RUN_DIRECTORY
     extra: Mapping[str, str] = field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
 
     def environment(self) -> dict[str, str]:
         """Return all variables of the call.

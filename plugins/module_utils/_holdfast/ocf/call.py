@@ -220,7 +220,7 @@ def call(
         )
     except AgentError as error:
         return OcfResult(request.action, MEANINGS[GENERIC], reason=str(error))
-    secrets = secret_values(request.parameters)
+    secrets = secret_values(request.parameters, request.secrets)
     if secrets:
         stdout, stderr = hide(outcome.stdout, secrets), hide(outcome.stderr, secrets)
         outcome = replace(outcome, stdout=stdout, stderr=stderr)

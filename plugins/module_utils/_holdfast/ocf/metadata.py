@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as xml
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import AgentError, InputError
 from ..names import did_you_mean
 from ..process.run import Outcome
 from ..process.run import run as run_process
-from ..secrets import shown
+from ..secrets import HIDDEN, shown
 from .agent import OCF_ROOT, AgentCall, AgentName
 
 METADATA_DEADLINE = 20.0
@@ -267,9 +267,14 @@ def _text(element: xml.Element, tag: str) -> str:
 
 
 def check_parameters(
-    metadata: AgentMetadata, parameters: Mapping[str, object], option: str = "parameters"
+    metadata: AgentMetadata,
+    parameters: Mapping[str, object],
+    option: str = "parameters",
+    elsewhere: Collection[str] = (),
 ) -> dict[str, str]:
     """Return *parameters* as the texts that the agent gets; one that is None is left out.
+
+    The parameters *elsewhere* are given too, by values that are not known here.
 
     Raises InputError for a name that the agent does not have, a value that is not of the
     parameter's type, and a required parameter without a default that is missing, unless the
@@ -286,7 +291,7 @@ def check_parameters(
             texts[name] = _checked(parameter, value, option)
     for parameter in metadata.parameters:
         if parameter.required and not parameter.default:
-            _require(metadata, parameter, texts, option)
+            _require(metadata, parameter, {**texts, **dict.fromkeys(elsewhere, HIDDEN)}, option)
     return texts
 
 

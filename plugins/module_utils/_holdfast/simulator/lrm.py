@@ -176,6 +176,7 @@ class LrmDaemon(Daemon):
             effects.CountTerms: lambda _: int(bool(self.shutdown)),
             effects.ReadShutdown: lambda _: self.shutdown,
             effects.ReadOwnMembership: lambda _: self.machine.membership,
+            effects.ReadSecretProblems: lambda _: {},
         }
 
     def _confirm(self) -> None:

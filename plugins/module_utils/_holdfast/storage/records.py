@@ -149,6 +149,12 @@ class _Copy:
     misplaced: bool = False
     authentic: bool = True
 
+    def pages(self, most: int) -> int:
+        """Return how many bytes, in whole pages, its record takes: *most* if that is unknown."""
+        if self.header is None:
+            return most if self.problem else 0
+        return -(-(COPY_HEADER.size + self.header.length) // PAGE) * PAGE
+
 
 class MisplacedRecordError(FormatError):
     """A copy is whole, but of another slot: a node writes to wrong places."""
@@ -340,7 +346,7 @@ class RecordFile(Closing):
         configuration is written to both copies, one after the other, so that damage to one loses
         nothing.  Raises ``LeaseError`` when the slot has a record of a later *epoch*,
         ``StorageError`` when the payload is too large.  Only the node of *host_id* may call this,
-        one process at a time.
+        one process at a time; for a configuration also who holds its lease.
         """
         geometry = self.geometry()
         limit = geometry.max_payload(kind)
@@ -374,7 +380,10 @@ class RecordFile(Closing):
         both = newest is None or kind is Kind.CONFIGURATION
         for copy in (target, other) if both else (target,):
             offset = geometry.offset(kind, host_id, copy.index)
-            self._held.for_writing().write(offset, encode_record(record))
+            # Nothing of a longer record stays behind it: that may have had a secret.
+            before = copy.pages(geometry.copy_bytes[kind])
+            data = encode_record(record).ljust(before, b"\0")
+            self._held.for_writing().write(offset, data)
         self._note(kind, host_id, () if both else (other,))
         return record
 

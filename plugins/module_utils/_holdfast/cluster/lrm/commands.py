@@ -156,12 +156,13 @@ def _execute(round_: LocalRound, service_id: str, status: ServiceStatus) -> None
 
 
 def _take_up_limits(round_: LocalRound, local: LocalService, desired: Service) -> LocalService:
-    """Return the local service with the number of restarts that is declared now.
+    """Return the local service with the number of restarts, and the secrets, declared now.
 
-    That number is not part of the digest, so a change of it does not restart the service.
+    They are not part of the digest, so a change of them does not restart the service.
     """
     running = local.definition
-    if desired.max_restart == running.max_restart or desired.digest() != running.digest():
+    same = desired.max_restart == running.max_restart and desired.resources == running.resources
+    if same or desired.digest() != running.digest():
         return local
     local = replace(local, definition=desired)
     round_.put(local)

@@ -32,6 +32,7 @@ from .effects import (
     ReadManagerRecord,
     ReadOwnMembership,
     ReadOwnReport,
+    ReadSecretProblems,
     ReadShutdown,
     ResizeWorkers,
     Supervise,
@@ -237,7 +238,7 @@ def _decide(lrm: Lrm, trouble: str, clocks: Clocks, now: float) -> Cycle[None]:
         room=lrm.settings.room,
         idle_after=lrm.settings.idle_after,
     )
-    report = yield from _with_membership(lrm)
+    report = yield from _with_secret_problems(lrm, (yield from _with_membership(lrm)))
     decided = step.step(report, lrm.memory, seen)
     yield from _note_refusal(lrm, decided.refused, now)
     if not (yield from _write(lrm, decided.report, current.mono)) and not trouble:
@@ -270,6 +271,14 @@ def _with_membership(lrm: Lrm) -> Cycle[Report]:
     if differs:
         yield from perform(Log(f"not the cluster's membership: {differs}", repeated=True))
     return lrm.report.with_membership(own.digest, differs)
+
+
+def _with_secret_problems(lrm: Lrm, report: Report) -> Cycle[Report]:
+    """Return the *report* with what is wrong with this node's secret files."""
+    if lrm.desired is None:
+        return report
+    problems = yield from perform(ReadSecretProblems(lrm.desired))
+    return report if problems == report.secrets else replace(report, secrets=problems)
 
 
 def _note_refusal(lrm: Lrm, refused: str, now: float) -> Cycle[None]:

@@ -9,6 +9,7 @@ does not answer and ``LeaseError`` for other failures.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Optional
 
@@ -208,3 +209,10 @@ class ReadShutdown(Effect[str]):
 
 class ReadOwnMembership(Effect[Membership]):
     """Return the membership in this node's configuration."""
+
+
+@dataclass(frozen=True)
+class ReadSecretProblems(Effect[Mapping[str, str]]):
+    """Return what is wrong with this node's secret files for the *desired* services."""
+
+    desired: Wanted

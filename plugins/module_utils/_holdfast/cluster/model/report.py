@@ -137,6 +137,7 @@ class Report:
     physical one, None if unknown.  *membership* is the digest of the LRM's membership, empty from
     an older version; *membership_differs* is how it differs from the recorded one.
     *allowed_agents* are the patterns of ``allowed_agents.py``; an older version allows all.
+    *secrets* is what is wrong with the node's secret files, by ``SERVICE/RESOURCE/PARAMETER``.
     """
 
     node: str = ""
@@ -161,6 +162,7 @@ class Report:
     membership: str = ""
     membership_differs: str = ""
     allowed_agents: tuple[str, ...] = ("*",)
+    secrets: Mapping[str, str] = field(default_factory=dict)
 
     def with_membership(self, digest: str, differs: str) -> Report:
         """Return this report with the membership that the LRM runs with."""
@@ -216,6 +218,7 @@ class Sight:
     node: str = ""
     membership: str = ""
     membership_differs: str = ""
+    secrets: Mapping[str, str] = field(default_factory=dict)
 
 
 def sight_from_document(document: object) -> Sight:
@@ -251,6 +254,7 @@ def report_document(report: Report) -> dict[str, Any]:
         "coming": list(report.coming),
         "room": list(report.room) if report.room is not None else None,
         "allowed_agents": list(report.allowed_agents),
+        "secrets": dict(report.secrets),
     }
 
 

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from ... import names
 from ...errors import InputError
+from ...secrets import shown
 
 STARTED = "started"
 STOPPED = "stopped"
@@ -24,6 +25,10 @@ class Resource:
 
     *agent* is written ``ocf:provider:type``.  The default timeouts are the median advice of the
     agents in resource-agents 4.12, rounded.
+
+    The parameters *secrets* are secrets, whatever their names.  *sources* are the parameters such
+    as ``password_file`` that stand for a secret of the node, each with the keyed digest of that
+    secret when the service was declared, or "" if that is not known.
     """
 
     name: str
@@ -33,6 +38,8 @@ class Resource:
     stop_timeout: float = 30.0
     monitor_timeout: float = 20.0
     monitor_interval: float = 10.0
+    secrets: tuple[str, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -79,7 +86,7 @@ class Service:
 
     @cached_property
     def _digest(self) -> str:
-        rows = [_resource_document(resource) for resource in self.resources]
+        rows = [_what_runs(resource) for resource in self.resources]
         return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -213,19 +220,46 @@ def _resource(row: object) -> Resource:
     parameters = row.get("parameters") or {}
     if not isinstance(parameters, Mapping):
         raise InputError("resources.parameters", parameters, "a dictionary of parameters")
+    named = _secrets(row.get("secrets") or ())
     return Resource(
         name=names.service_id(row.get("name"), "resources.name"),
         agent=agent,
-        parameters=dict(_parameter(key, value) for key, value in parameters.items()),
+        parameters=dict(_parameter(key, value, named) for key, value in parameters.items()),
+        secrets=named,
+        sources=_sources(row.get("sources") or {}, parameters),
         **{key: _seconds(row, key, getattr(Resource, key)) for key in _TIMES},
     )
 
 
 def _resource_document(resource: Resource) -> dict[str, Any]:
-    return {**vars(resource), "parameters": dict(resource.parameters)}
+    document = _what_runs(resource)
+    # As with a service's, defaults are left out.
+    if resource.secrets:
+        document["secrets"] = list(resource.secrets)
+    if resource.sources:
+        document["sources"] = dict(resource.sources)
+    return document
 
 
-def _parameter(name: object, value: object) -> tuple[str, str]:
+def _what_runs(resource: Resource) -> dict[str, Any]:
+    """Return what of a resource cannot change while it runs."""
+    row = {**vars(resource), "parameters": dict(resource.parameters)}
+    return {key: value for key, value in row.items() if key not in ("secrets", "sources")}
+
+
+def _secrets(names_: object) -> tuple[str, ...]:
+    if not isinstance(names_, (list, tuple)) or not all(isinstance(one, str) for one in names_):
+        raise InputError("resources.secrets", names_, "a list of names of parameters")
+    return tuple(names_)
+
+
+def _sources(rows: object, parameters: Mapping[str, Any]) -> dict[str, str]:
+    if not isinstance(rows, Mapping):
+        raise InputError("resources.sources", rows, "a dictionary of digests")
+    return {str(name): str(digest) for name, digest in rows.items() if name in parameters}
+
+
+def _parameter(name: object, value: object, named: Collection[str]) -> tuple[str, str]:
     """Return a parameter as texts for agents, with YAML's booleans in lower case.
 
     It becomes a variable of an agent's environment.
@@ -234,7 +268,8 @@ def _parameter(name: object, value: object) -> tuple[str, str]:
     if not str(name) or any(one in str(name) for one in "=\0"):
         raise InputError("resources.parameters", name, "the name of a parameter, without = and NUL")
     if "\0" in word:
-        raise InputError(f"resources.parameters.{name}", value, "a value without NUL")
+        told = shown(str(name), value, named)
+        raise InputError(f"resources.parameters.{name}", told, "a value without NUL")
     return str(name), word
 
 

@@ -27,6 +27,7 @@ from ...cluster.model.service import Resource, Service
 from ...errors import HoldfastError, StorageError
 from ...ocf.agent import SEARCH_PATH, AgentCall, locate, parse_agent
 from ...ocf.call import MEANINGS, PERMISSION, OcfResult, call
+from ...ocf.secret_sources import SecretReader, parameter_of
 from ...process.family import MARK as RUN
 from ...process.family import Family, carried, carries, process_table
 from ..cluster_storage import ClusterStorage
@@ -60,6 +61,7 @@ class AgentWork:
         self._wait = wait
         self._forbidden = forbidden
         self._ran_here = ran_here
+        self._secrets = SecretReader(configuration.secrets_folder)
 
     def carry_out(self, job: Job) -> JobEnd:
         """Do a job and return how it ended; raises no error of an agent."""
@@ -93,9 +95,10 @@ class AgentWork:
     def _start(self, service: Service, tries: int) -> tuple[Outcome, Sight, str]:
         """Start all resources in order; after a failure stop them all.
 
-        A service is not started without all of its agents: it could not be stopped either.
+        A service is not started without all of its agents and secrets: it could not be stopped
+        either.
         """
-        missing = self._missing_agents(service)
+        missing = self._missing_agents(service) or self._missing_secrets(service)
         if missing:
             return Outcome.FAILED, Sight.STOPPED, missing
         for attempt in range(1, tries + 1):
@@ -150,6 +153,16 @@ class AgentWork:
             except HoldfastError as error:
                 return f"{resource.name}: {error}"
         return why_not_allowed(service.agents, self._configuration.allowed_agents)
+
+    def _missing_secrets(self, service: Service) -> str:
+        """Return why a secret of the service cannot be read, or ""."""
+        for resource in service.resources:
+            _filled, missing = self._secrets.fill(
+                resource.parameters, resource.sources, resource.start_timeout, fresh=True
+            )
+            if missing:
+                return f"{resource.name}: {missing}"
+        return ""
 
     def _start_once(self, service: Service) -> str:
         for resource in service.resources:
@@ -212,22 +225,35 @@ class AgentWork:
         interval: float = 0.0,
         meta: Mapping[str, str] | None = None,
     ) -> OcfResult:
+        """Call an agent, with the secrets of this node.
+
+        Without a secret that cannot be read a service is not touched.  A monitor may still see
+        that it runs; it cannot tell that it does not.
+        """
+        parameters, missing = self._secrets.fill(
+            resource.parameters, resource.sources, timeout, fresh=action == "start"
+        )
         request = AgentCall(
             parse_agent(resource.agent),
             action,
             instance=f"{service.id}.{resource.name}",
             timeout=timeout,
             interval=interval,
-            parameters=resource.parameters,
+            parameters=parameters,
             meta=meta or {},
             node_name=self._configuration.node,
             run_directory=str(self._configuration.run_directory),
             extra=agent_extras(self._configuration),
+            secrets=(*resource.secrets, *map(parameter_of, resource.sources)),
         )
         refused = why_not_allowed((resource.agent,), self._configuration.allowed_agents)
         if refused:
             return OcfResult(action, MEANINGS[PERMISSION], reason=refused)
-        return call(self._locate(resource.agent), request)
+        unknown = OcfResult(action, MEANINGS[PERMISSION], reason=missing)
+        if missing and action != "monitor":
+            return unknown
+        result = call(self._locate(resource.agent), request)
+        return unknown if missing and not result.running else result
 
     def _locate(self, agent: str) -> str:
         """Return the agent's file; the call reports one that is missing."""

@@ -18,9 +18,11 @@ from ...cluster.model.effects import Clocks
 from ...errors import FormatError, StorageError
 from ...storage.lockspace.host_timing import LeaseTiming
 from ...storage.records import Kind
+from ..cluster_key import ClusterKey
 from ..cluster_storage import ClusterStorage
 from ..configuration import CRM, LRM, SANLOCK, NodeConfiguration, make_private
 from ..log import Repeating, log
+from ..service_secrets import ServiceSecrets
 from .agent_work import AgentWork, Workers, end_leftover_agents
 from .heartbeat import heartbeat
 from .host_lease import HostLeaseKeeper
@@ -102,6 +104,7 @@ class LocalDaemon(Daemon):
         if leftovers:
             log(f"ended {leftovers} agents of the LRM before this one")
         self._kept = KeptReport(configuration.folder, configuration.cluster)
+        self._secrets = ServiceSecrets(configuration, ClusterKey(configuration).authentication)
         self._host_lease = HostLeaseKeeper(configuration, self._storage, self._clock)
         self._workers = workers or Workers(
             AgentWork(
@@ -175,6 +178,7 @@ class LocalDaemon(Daemon):
             effects.CountTerms: lambda _: self._terms,
             effects.ReadShutdown: lambda effect: why_ending(self._configuration, effect.tries),
             effects.ReadOwnMembership: lambda _: self._membership.get(),
+            effects.ReadSecretProblems: lambda effect: self._secrets.problems(effect.desired),
         }
 
     def _read_own_host_lease(self, _effect: effects.ReadOwnHostLease) -> effects.OwnHostLease:

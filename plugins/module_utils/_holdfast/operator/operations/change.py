@@ -104,6 +104,7 @@ def change_wanted(
                 change = replace(change, after=after)
                 storage.write_wanted(change.after)
                 _verify(storage, change.after)
+                storage.forget_secrets(change.after)
         finally:
             storage.leases.release(CONFIGURATION_LEASE)
         return change

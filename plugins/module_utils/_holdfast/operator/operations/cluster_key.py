@@ -19,6 +19,7 @@ from ...errors import InputError, StorageError
 from ...node.cluster_key import fingerprint, keys_text, make_key, parse_keys, read_keys
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import NodeConfiguration
+from ...node.service_secrets import ServiceSecrets
 from ...result import Result
 from ...storage.whole_file import write_text
 from .change import change_wanted
@@ -78,10 +79,12 @@ def key_document(configuration: NodeConfiguration) -> dict[str, Any]:
 def sign_configuration(configuration: NodeConfiguration) -> bool:
     """Sign this node's record of the configuration with the key that signs now, if it is not yet.
 
-    The newest configuration is written into this node's slot with the next version.
+    The newest configuration is written into this node's slot with the next version, and the
+    digests of secrets in it are made again.
     """
     with closing(ClusterStorage(configuration)) as storage:
         if storage.is_own_configuration_signed():
             return False
-    change_wanted(configuration, lambda wanted: wanted, check=False, again=True)
+        secrets = ServiceSecrets(configuration, storage.key.authentication)
+        change_wanted(configuration, secrets.signed_again, check=False, again=True)
     return True

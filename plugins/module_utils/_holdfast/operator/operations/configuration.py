@@ -40,7 +40,7 @@ from .export import (
     read_configuration,
 )
 from .policy import given_options, merged_policy, rule_from_options
-from .service import check_agents, merged_service
+from .service import check_agents, merged_service, with_sources
 
 Rows = Mapping[str, Mapping[str, Any]]
 """Options of the module ``service`` or ``rule``, by the name of the service or rule."""
@@ -55,7 +55,7 @@ def declare_configuration(options: Mapping[str, Any], check: bool) -> Result:
     services = by_name("services", options["services"] or ())
     rules = by_name("rules", options["rules"] or ())
     policy = options.get(POLICY) or {}
-    _check_all_agents(services, configuration)
+    services = _checked(services, configuration)
 
     def plan(wanted: Wanted) -> Wanted:
         with told_of(POLICY):
@@ -109,15 +109,20 @@ def by_name(kind: str, rows: Sequence[Mapping[str, Any]]) -> Rows:
     return found
 
 
-def _check_all_agents(services: Rows, configuration: NodeConfiguration) -> None:
-    """Refuse services whose agents are missing or cannot do it; each agent is asked once."""
+def _checked(services: Rows, configuration: NodeConfiguration) -> Rows:
+    """Return *services* with the sources of their secrets; each agent is asked once.
+
+    Raises ``InputError`` for services whose agents are missing or cannot do it.
+    """
     live = read_configuration(configuration)
     known: dict[str, AgentMetadata] = {}
+    checked = dict(services)
     for name, row in services.items():
         if row["state"] != ABSENT:
             with told_of("services", name):
-                service = service_from_options(merged_service(live, row))
-                check_agents(service, row.get("resources"), configuration, known)
+                check_agents(row, live, configuration, known)
+                checked[name] = with_sources(row, configuration, known)
+    return checked
 
 
 @contextmanager

@@ -72,13 +72,21 @@ def exported(wanted: Wanted) -> dict[str, Any]:
 
     Services and rules are sorted by name; the policy has each of its options.
     """
-    services = [service_document(one) for _key, one in sorted(wanted.services.items())]
+    services = [_as_options(one) for _key, one in sorted(wanted.services.items())]
     rules = sorted((rule_document(one) for one in wanted.rules()), key=lambda row: row["name"])
     return {
         "services": _without_secrets(services),
         "rules": _without_secrets(rules),
         POLICY: policy_document(wanted.policy),
     }
+
+
+def _as_options(service: Service) -> dict[str, Any]:
+    """Return a service as the options of its module: the digests of secrets are made anew."""
+    document = service_document(service)
+    for row in document["resources"]:
+        row.pop("sources", None)
+    return document
 
 
 def differences(before: Wanted, after: Wanted) -> list[Drift]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -17,19 +18,26 @@ from ...cluster.model.desired import CLEAR, STOP, Request, Wanted
 from ...cluster.model.service import (
     STARTED,
     STOPPED,
+    Resource,
     Service,
     service_document,
     service_from_options,
 )
 from ...cluster.model.state import ClusterState, ServiceStatus
 from ...cluster.model.states import ServiceState
-from ...errors import InputError
+from ...errors import HoldfastError, InputError
+from ...node.cluster_key import ClusterKey
 from ...node.configuration import NodeConfiguration, load
+from ...node.service_secrets import ServiceSecrets
 from ...ocf.agent import locate, parse_agent
 from ...ocf.metadata import AgentMetadata, check_parameters, load_metadata
+from ...ocf.secret_sources import parameter_of, sources_in
 from ...result import Result
-from ...secrets import HIDDEN, is_secret_name, without_secrets
+from ...secret_sources import FILE, given_by
+from ...secrets import HIDDEN, has_secret, shown, without_secrets
 from .change import change_and_wait, no_use, read_cluster
+
+PARAMETERS = "resources.parameters"
 
 MIGRATION = ("migrate_to", "migrate_from")
 """The actions that an agent needs for a live migration (OCF 1.1, Actions)."""
@@ -54,8 +62,9 @@ def declare_service(options: Mapping[str, Any], check: bool) -> Result:
     present, state = read_cluster(configuration)
     once = _requests(options, state.services.get(name))
     if not absent:
-        merged = service_from_options(merged_service(present, options))
-        check_agents(merged, options.get("resources"), configuration)
+        known: dict[str, AgentMetadata] = {}
+        check_agents(options, present, configuration, known)
+        options = with_sources(options, configuration, known)
 
     def plan(wanted: Wanted) -> Wanted:
         after = change(wanted)
@@ -119,17 +128,25 @@ def _with_secrets(row: Any, present: Service | None) -> Any:
     if not isinstance(given, Mapping):
         return row
     known: dict[str, str] = {}
+    named = row.get("secrets") or ()
+    recorded: dict[str, str] = {}
     for resource in present.resources if present is not None else ():
         if (resource.name, resource.agent) == (row.get("name"), row.get("agent")):
             known.update(resource.parameters)
+            recorded.update(resource.sources)
     parameters = dict(given)
     for name, value in given.items():
-        if value == HIDDEN and is_secret_name(str(name)):
-            if str(name) not in known:
-                expected = "the secret itself, as an export hides it and none is declared yet"
-                raise InputError(f"resources.parameters.{name}", value, expected)
-            parameters[name] = known[str(name)]
-    return {**row, "parameters": parameters}
+        if HIDDEN not in str(value):
+            continue
+        if str(name) not in known or shown(str(name), known[str(name)], named) != value:
+            expected = "the secret itself, as an export hides it and none is declared yet"
+            raise InputError(f"resources.parameters.{name}", value, expected)
+        parameters[name] = known[str(name)]
+    # Without a look at the files the digests of those that are declared stay.
+    kept = {one: digest for one, digest in recorded.items() if parameters.get(one) == known[one]}
+    made = row.get("sources", kept)
+    sources = {one: digest or kept.get(one, "") for one, digest in made.items()}
+    return {**row, "parameters": parameters, "sources": sources}
 
 
 def _requests(options: Mapping[str, Any], status: ServiceStatus | None) -> dict[str, Request]:
@@ -150,17 +167,18 @@ def _requests(options: Mapping[str, Any], status: ServiceStatus | None) -> dict[
 
 
 def check_agents(
-    service: Service,
-    given: object,
+    options: Mapping[str, Any],
+    present: Wanted,
     configuration: NodeConfiguration,
-    known: dict[str, AgentMetadata] | None = None,
+    known: dict[str, AgentMetadata],
 ) -> None:
     """Raise ``InputError`` for a missing node or agent, and for what the agents cannot do.
 
-    Resources that are not *given* are not checked again, unless they are to migrate.  *known* has
+    Resources that are not given are not checked again, unless they are to migrate.  *known* has
     the metadata of agents that were asked already; more is added to it.
     """
-    heard = known if known is not None else {}
+    service = service_from_options(merged_service(present, options))
+    given = bool(options.get("resources"))
     if service.node:
         configuration.require_member(service.node)
     refused = why_not_allowed(service.agents, configuration.allowed_agents) if given else ""
@@ -170,13 +188,14 @@ def check_agents(
     for resource in service.resources:
         if not given and not service.live_migration:
             continue
-        if resource.agent not in heard:
+        if resource.agent not in known:
             agent = parse_agent(resource.agent, "resources.agent")
             path = locate(agent, configuration.agent_directories)
-            heard[resource.agent] = load_metadata(path, agent=agent)
-        metadata = heard[resource.agent]
+            known[resource.agent] = load_metadata(path, agent=agent)
+        metadata = known[resource.agent]
         if given:
-            check_parameters(metadata, resource.parameters, "resources.parameters")
+            _check_parameters(metadata, resource, configuration)
+            _refuse_new_secrets(metadata, service.id, resource, present, configuration)
         missing = [one for one in MIGRATION if not metadata.supports(one)]
         if service.live_migration and missing:
             raise InputError(
@@ -184,6 +203,72 @@ def check_agents(
                 True,
                 f"false for {service.id!r}: {resource.agent} has no action {' and '.join(missing)}",
             )
+
+
+def _check_parameters(
+    metadata: AgentMetadata, resource: Resource, configuration: NodeConfiguration
+) -> None:
+    sources = sources_in(metadata, resource.parameters, configuration.secrets_folder, PARAMETERS)
+    others = {name: one for name, one in resource.parameters.items() if name not in sources}
+    check_parameters(metadata, others, PARAMETERS, [parameter_of(one) for one in sources])
+    for name in resource.secrets:
+        if metadata.parameter(name) is None:
+            raise InputError("resources.secrets", name, f"a parameter of {resource.agent}")
+
+
+def _refuse_new_secrets(
+    metadata: AgentMetadata,
+    service_id: str,
+    resource: Resource,
+    present: Wanted,
+    configuration: NodeConfiguration,
+) -> None:
+    """Raise ``InputError`` for a secret that is not declared yet and would be on shared storage."""
+    declared = present.services.get(service_id)
+    before = next(
+        (one for one in (declared.resources if declared else ()) if one.name == resource.name), None
+    )
+    known = before.parameters if before is not None else {}
+    for name, value in resource.parameters.items():
+        parameter = metadata.parameter(name)
+        if value == known.get(name) or (parameter is not None and value == parameter.default):
+            continue
+        if has_secret(name, value, resource.secrets):
+            file = f"{service_id}.{resource.name}.{name}"
+            raise InputError(
+                f"{PARAMETERS}.{name}",
+                HIDDEN,
+                "no secret, as a declaration is on shared storage: write the value into"
+                f" {configuration.secrets_folder / file} on each node, with mode 0600, and declare"
+                f" {name}{FILE}: {file} instead",
+            )
+
+
+def with_sources(
+    options: Mapping[str, Any],
+    configuration: NodeConfiguration,
+    known: Mapping[str, AgentMetadata],
+) -> Mapping[str, Any]:
+    """Return *options* with the sources of secrets in each resource and their digests.
+
+    *known* has the metadata of all its agents.  A file that this node cannot read has no digest:
+    the node on which the service is to be started says so.
+    """
+    if options.get("resources") is None:
+        return options
+    secrets = ServiceSecrets(configuration, ClusterKey(configuration).authentication)
+    rows = []
+    for row in options["resources"]:
+        parameters = {str(key): str(one) for key, one in (row.get("parameters") or {}).items()}
+        folder = configuration.secrets_folder
+        sources = dict.fromkeys(sources_in(known[row["agent"]], parameters, folder, PARAMETERS), "")
+        for source in sources:
+            if given_by(source, FILE):
+                with suppress(HoldfastError):
+                    value = parameters[source]
+                    sources[source] = secrets.digest(options["name"], row["name"], source, value)
+        rows.append({**row, "sources": sources})
+    return {**options, "resources": rows}
 
 
 def _refuse_replaced(before: Service | None, after: Service | None) -> None:

@@ -56,8 +56,9 @@ def judge_health(
 ) -> Health:
     """Return the health of the cluster; *status* is what ``read_status`` returns.
 
-    Problems are critical.  Maintenance, a disarmed cluster, a failover under way and *warnings* are
-    warnings.  With *max_age* in days a failed rehearsal is critical, and an older one a warning.
+    Problems are critical.  Its warnings, maintenance, a disarmed cluster, a failover under way and
+    *warnings* are warnings.  With *max_age* in days a failed rehearsal is critical, and an older
+    one a warning.
     """
     critical = [clean(one) for one in status["problems"]]
     doubts = [*_warnings(status), *map(clean, warnings)]
@@ -86,7 +87,7 @@ def unknown(why: str) -> Health:
 
 
 def _warnings(status: dict[str, Any]) -> list[str]:
-    found = []
+    found = [clean(one) for one in status["warnings"]]
     if status["global_maintenance"]:
         found.append(f"{wording.held(status)} {wording.GLOBAL_MAINTENANCE}".strip())
     if status["disarm"] is not None:

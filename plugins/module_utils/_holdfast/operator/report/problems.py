@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...cluster.model.lease_freeing import Freeing
@@ -159,12 +159,32 @@ def problems(status: dict[str, Any]) -> list[str]:
         kept = node["maintenance"]
         if kept is not None and kept["reason"].endswith(NOT_PROVED):
             found.append(f"Node {name} was to be fenced by hand, and may be on: {kept['reason']}.")
+    found.extend(_secret_problems(status))
     for name, service in status["services"].items():
         if service["state"] != service["wanted"] and service["state"] not in _UNDER_WAY:
             found.append(f"Service {name} {_not_as_wanted(service)}.")
         if len(service["running_on"]) > 1:
             found.append(f"Service {name} is reported by {' and '.join(service['running_on'])}.")
     return found
+
+
+def _secret_problems(status: dict[str, Any]) -> Iterator[str]:
+    """Return, one sentence each, which nodes lack a secret of a service, or have another one."""
+    over = {name for name, one in status["nodes"].items() if one["state"] in _NOT_RUNNING}
+    for name, node in status["nodes"].items():
+        for place, text in node["secrets"].items() if name not in over else ():
+            service, _slash, parameter = place.partition("/")
+            yield f"Node {name}, service {service}, {parameter.replace('/', '.')}: {text}."
+
+
+def warnings(status: dict[str, Any]) -> list[str]:
+    """Return, one sentence each, what works and should be changed all the same."""
+    return [
+        f"Service {name} has {', '.join(service['inline_secrets'])} with a secret on the shared"
+        " storage: put it into a file of the nodes, and declare NAME_file instead."
+        for name, service in status["services"].items()
+        if service["inline_secrets"]
+    ]
 
 
 def _not_as_wanted(service: dict[str, Any]) -> str:

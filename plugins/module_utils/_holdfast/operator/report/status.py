@@ -15,6 +15,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from ...cluster.model.desired import Wanted
+from ...cluster.model.inline_secrets import inline_secret_names
 from ...cluster.model.maintenance import Maintenance, maintenance_document
 from ...cluster.model.observed import HostState
 from ...cluster.model.policy import policy_document
@@ -42,6 +43,7 @@ from .problems import (
     recorded_name,
     under_way,
     unknown_node,
+    warnings,
 )
 
 CHOICES = ("start", "move")
@@ -129,6 +131,7 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
         "events": [event_document(event) for event in state.events[-EVENTS_SHOWN:]],
     }
     result["problems"] = problems(result)
+    result["warnings"] = warnings(result)
     freeing = storage.freeing_records()
     result["under_way"] = [*under_way(result), *leases_being_freed(freeing, nodes)]
     return result
@@ -225,6 +228,7 @@ def _node(name: str, state: ClusterState, wanted: Wanted, report: Sight | None) 
         "services": state.services_on(name),
         "left": list(report.left) if report is not None else [],
         "lease_lost": report.lease_lost if report is not None else False,
+        "secrets": dict(report.secrets) if report is not None else {},
     }
 
 
@@ -256,6 +260,7 @@ def _services(
                 {"name": one.name, "agent": one.agent}
                 for one in (definition.resources if definition is not None else ())
             ],
+            "inline_secrets": inline_secret_names(definition) if definition is not None else [],
             "local": here,
             "running_on": [name for name, one in here.items() if one == LocalState.RUNNING.value],
         }

@@ -84,9 +84,10 @@ def _headline(status: dict[str, Any], colour: bool, width: int) -> list[str]:
         sentences = f"{wording.disarmed(status)} {wording.DISARMED}"
         lines += ["", _painted(loud, Tone.WARN, colour)]
         lines += textwrap.wrap(sentences, max(width, 40))
-    if status["problems"] or status["under_way"]:
+    signs = (("!", status["problems"]), ("?", status["warnings"]), ("~", status["under_way"]))
+    if any(told for _sign, told in signs):
         lines.append("")
-    for sign, told in (("!", status["problems"]), ("~", status["under_way"])):
+    for sign, told in signs:
         for sentence in told:
             lines += _wrapped(clean(sentence), width, f"  {sign} ", "    ")
     return lines
