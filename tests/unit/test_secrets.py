@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import AgentError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.agent import (
@@ -108,6 +110,17 @@ def test_a_service_names_its_own_secrets():
     assert without_secrets([row]) == [{**row, "parameters": {"motd": "********", "port": "80"}}]
     assert secret_values(row["parameters"], ["motd"]) == ("hunter2",)
     assert has_secret("motd", "hunter2", ["motd"])
+
+
+@pytest.mark.parametrize(
+    "part", ["a", "a-", "key", "'key=", '"a=', "://a:", " -e a", " -p", " --key ", "key ", "=", "-"]
+)
+def test_a_hostile_value_takes_no_time_worth_naming(part):
+    begun = time.process_time()
+    value = part * (60_000 // len(part)) + " key"
+    without_secrets({"options": value})
+    has_secret("options", value)
+    assert time.process_time() - begun < 5.0
 
 
 SECRET_DEFAULTS = {

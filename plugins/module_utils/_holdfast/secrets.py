@@ -37,7 +37,8 @@ _KEY_FILE = re.compile(r"(key|secret|credentials?)$", re.IGNORECASE)
 """A name whose value is often the path of a file, such as ``ssl_key``."""
 
 _QUOTED = r"\"[^\"]*\"|'[^']*'"
-_NAME = r"(?P<name>[A-Za-z_][\w.-]*)"
+_NAME = r"(?P<name>[A-Za-z_][\w.-]{0,63})"
+"""Of limited length, so that a search takes time in proportion to the text."""
 
 _PASSWORD_OF_URL = re.compile(r"://[^\s/:@]*:(?P<secret>[^\s/]+)@")
 

@@ -24,6 +24,7 @@ from ansible_collections.holdfast.ha.tests.unit.node.sample_status import (
     healthy,
     in_trouble,
     on_hold,
+    with_problems,
 )
 
 DAY = 86400.0
@@ -45,6 +46,12 @@ def drained():
     return status
 
 
+def with_inline_secret():
+    status = healthy()
+    status["services"]["web"]["inline_secrets"] = ["r0.password"]
+    return with_problems(status)
+
+
 def recovering():
     status = after_failover()
     status["nodes"]["n2"]["state"] = "online"
@@ -57,6 +64,7 @@ def recovering():
     ("status", "level", "said"),
     [
         (healthy(), Level.OK, "Cluster demo: 3 nodes, 3 online"),
+        (with_inline_secret(), Level.WARNING, "Service web has r0.password with a secret"),
         (drained(), Level.WARNING, "Node n2: in maintenance for 1m 0s by ada: new disk."),
         (on_hold(Maintenance("work", "ada", AT - 5)), Level.WARNING, "by ada: work"),
         (

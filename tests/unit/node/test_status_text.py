@@ -105,6 +105,24 @@ def test_what_is_under_way_has_another_sign_than_a_problem():
     assert "\n  ~ Service vm:100 is being moved" in text
 
 
+def test_a_secret_on_the_storage_is_a_warning_that_says_what_to_do():
+    status = sample.healthy()
+    status["services"]["web"]["inline_secrets"] = ["r0.password"]
+    status = sample.with_problems(status)
+    assert not status["problems"]
+    told = " ".join(plain(status).split())
+    assert "? Service web has r0.password with a secret on the shared storage: put it into" in told
+
+
+def test_a_secret_file_that_a_node_lacks_is_a_problem_unless_the_node_is_off():
+    status = sample.healthy()
+    status["nodes"]["n2"]["secrets"] = {"web/r0/password_file": "it is another one"}
+    (told,) = sample.with_problems(status)["problems"]
+    assert told == "Node n2, service web, r0.password_file: it is another one."
+    status["nodes"]["n2"].update(state="off", reason="")
+    assert "password_file" not in str(sample.with_problems(status)["problems"])
+
+
 def test_global_maintenance_is_loud_and_says_what_it_stops():
     text = plain(sample.on_hold(Maintenance("new switches", "ada", sample.AT - 60, sample.AT + 90)))
     assert "held by global maintenance" in text.splitlines()[0]
