@@ -47,7 +47,7 @@ _EDITS = (
     ),
     # What is read may be old.
     (
-        "fence-by-old-reads",
+        "fence-without-reading-back",
         last_look,
         "why_not_sent",
         "if not (yield from perform(OwnRecordStands())):",
