@@ -57,14 +57,6 @@ _EDITS = (
         HELD,
     ),
     (
-        "fence-by-old-reads",
-        fencing,
-        "order_fences",
-        " or round_.seen.storage_trouble",
-        "",
-        HELD,
-    ),
-    (
         "fence-by-old-reads-as-a-candidate",
         candidate,
         "watch_manager",

@@ -47,6 +47,15 @@ _EDITS = (
     ),
     # What is read may be old.
     (
+        "fence-by-old-reads",
+        fencing,
+        "order_fences",
+        " or round_.seen.storage_trouble",
+        "",
+        "cluster/crm/test_nodes.py",
+        "test_an_ill_manager_fences_nobody",
+    ),
+    (
         "fence-without-reading-back",
         last_look,
         "why_not_sent",

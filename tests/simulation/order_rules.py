@@ -122,15 +122,18 @@ class OrderRules:
             if count > 1:
                 self._rules.broken("S12", f"{by} fences {node} while its last fence is under way")
 
-    def _is_silent(self, own: Machine, machine: Machine, begun: float, shown: float) -> None:
-        """S12: a node that is fenced for silence has been silent by the clock of the fencing node.
+    def reads_are_new(self, own: Machine, node: str, begun: float, shown: float) -> None:
+        """S12: the look of a round *begun* then showed the storage as it was not long before.
 
         A node may rely on an old read for as long as it cannot notice that the read is old.
         """
+        if own.clock.elapsed(shown, begun) > self._world.settings.lease_fails / 4 + OLD_READS:
+            self._rules.broken("S12", f"{own.name} fences {node} by what it read long ago")
+
+    def _is_silent(self, own: Machine, machine: Machine, begun: float, shown: float) -> None:
+        """S12: a node fenced for silence has been silent by the clock of the fencing node."""
+        self.reads_are_new(own, machine.name, begun, shown)
         settings = self._world.settings
-        if own.clock.elapsed(shown, begun) > settings.lease_fails / 4 + OLD_READS:
-            text = f"{own.name} fences {machine.name} by what it read long ago"
-            self._rules.broken("S12", text)
         silent = own.clock.elapsed(machine.beats.last(shown), begun)
         if silent < settings.timing.suspect_after - ROUNDING:
             text = f"{own.name} fences {machine.name}, which wrote {silent:.1f} s before"

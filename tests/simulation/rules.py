@@ -8,7 +8,7 @@ believes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.pausing import (
@@ -148,11 +148,17 @@ class Rules(Checks):
             self.broken("S7", f"{machine.name} begins {job.uid} before its report says so")
 
     def records(self, crm: CrmDaemon, before: ClusterState | None, state: ClusterState) -> None:
-        """S3, S4, S5, S6 and S10: may this be recorded as a decision, now and by this CRM?"""
+        """S3, S4, S5, S6, S10 and S12: may this be recorded as a decision, now and by this CRM?"""
         name = crm.machine.name
         self._orders.ordered(name, "records a decision", confirmed=crm.confirmed)
         self._orders.works(crm.machine, crm.looked_at)
         self._written(name, before, state, crm.looked_at)
+        for node in _fences_for_silence(before, state):
+            self.announces(crm, node)
+
+    def announces(self, crm: CrmDaemon, node: str) -> None:
+        """S12: a fence is decided by what was read just now, though it is not sent yet."""
+        self._orders.reads_are_new(crm.machine, node, crm.looked_at, crm.shown)
 
     def orders(self, crm: CrmDaemon, what: str) -> None:
         """S6 and S12: may this CRM order something now?"""
@@ -362,3 +368,12 @@ def _gives_command(before: ClusterState, state: ClusterState) -> bool:
 def _is_disarmed(report: Report) -> bool:
     """Return whether an LRM reported that it runs no service and works on none."""
     return report.mode in (Mode.DISARM, Mode.MAINTENANCE) and not report.at_work()
+
+
+def _fences_for_silence(before: ClusterState | None, state: ClusterState) -> Iterator[str]:
+    """Yield the nodes that a record newly orders to be fenced, but not those of a demand."""
+    for node, status in state.nodes.items():
+        last = before.nodes.get(node) if before is not None else None
+        decided = last is None or last.state is not status.state
+        if status.state is NodeState.FENCE and not status.demanded and decided:
+            yield node

@@ -33,6 +33,9 @@ class Checks:
     def records(self, crm: CrmDaemon, before: ClusterState | None, state: ClusterState) -> None:
         """Check the record *state* that a manager is about to write after *before*."""
 
+    def announces(self, crm: CrmDaemon, node: str) -> None:
+        """Check the fence of *node* that a candidate is about to announce."""
+
     def orders(self, crm: CrmDaemon, what: str) -> None:
         """Check that a CRM may order something now; *what* says what, for an error."""
 

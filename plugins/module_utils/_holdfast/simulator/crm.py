@@ -312,6 +312,7 @@ class CrmDaemon(Daemon):
 
     def _write_intent(self, effect: effects.WriteIntent) -> None:
         def put() -> None:
+            self.world.checks.announces(self, effect.intent.node)
             self.storage.intend(self.machine.name, effect.intent, self.world.now)
             self.storage.put_freeing(self.machine.name, effect.freeing)
 
