@@ -282,10 +282,13 @@ def test_without_any_secret_a_service_is_neither_stopped_nor_taken_for_stopped(w
     end = anew.carry_out(Job(JobKind.MONITOR, work.service))
     assert end.sight is Sight.PARTLY
     assert "No such file" in end.text
+    never = AgentWork(cluster.configuration)
+    end = never.carry_out(Job(JobKind.PROBE, work.service))
+    assert end.sight is Sight.PARTLY, "it may run, although it never did here"
+    assert "No such file" in end.text
     (cluster.configuration.run_directory / "web.r").unlink()
     assert anew.carry_out(Job(JobKind.PROBE, work.service)).sight is Sight.PARTLY
     assert anew.carry_out(Job(JobKind.STOP, work.service)).outcome is Outcome.BLOCKED
     assert "stop" not in work.calls()[len(before) :]
-    # Where it never ran it does not hold up a start elsewhere.
-    never = AgentWork(cluster.configuration)
+    # Where it never ran, and nothing of it is there, it does not hold up a start elsewhere.
     assert never.carry_out(Job(JobKind.PROBE, work.service)).sight is Sight.STOPPED

@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from ...cluster.model.allowed_agents import why_not_allowed
@@ -228,7 +229,7 @@ class AgentWork:
         """Call an agent, with the secrets of this node.
 
         Without a secret that cannot be read a service is not touched.  A monitor may still see
-        that it runs; it cannot tell that it does not.
+        that something of it runs; that nothing does counts only where it never ran.
         """
         parameters, missing = self._secrets.fill(
             resource.parameters, resource.sources, timeout, fresh=action == "start"
@@ -253,7 +254,10 @@ class AgentWork:
         if missing and action != "monitor":
             return unknown
         result = call(self._locate(resource.agent), request)
-        return unknown if missing and not result.running else result
+        if not missing or result.running:
+            return result
+        # What fails without its secret may run all the same.
+        return unknown if result.stopped else replace(result, reason=f"{result}; {missing}")
 
     def _locate(self, agent: str) -> str:
         """Return the agent's file; the call reports one that is missing."""
