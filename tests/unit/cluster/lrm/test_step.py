@@ -34,6 +34,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     report_document,
     report_from_document,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (
+    service_document,
+    service_from_options,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     NodeState,
     NodeStatus,
@@ -617,6 +621,20 @@ def test_what_runs_here_is_restarted_as_often_as_it_is_declared_by_now() -> None
     assert jobs(step(heard.report, heard.memory, failed)) == [(JobKind.RESTART, "web")]
     unheard = look(status, ends=[end(JobKind.MONITOR)])
     assert jobs(step(running, NOTHING, unheard)) == [(JobKind.STOP, "web")]
+
+
+def test_what_runs_here_takes_up_which_parameters_are_secrets_and_runs_on() -> None:
+    parameters = {"x": "1", "y_file": "z"}
+    plain = replace(WEB.resources[0], parameters=parameters)
+    first = replace(plain, secrets=("x",), sources={"y_file": "12"})
+    named = replace(WEB, resources=(first,))
+    assert service_from_options(service_document(named)) == named
+    running = has(LocalState.RUNNING, resolved=True)
+    before = replace(WEB, resources=(plain,))
+    running = running.with_service("web", replace(running.services["web"], definition=before))
+    taken = step(running, NOTHING, look(command(ServiceState.STARTED), wanted(named)))
+    assert local(taken).definition == named
+    assert not jobs(taken)
 
 
 def test_what_runs_here_keeps_its_definition_until_it_is_stopped() -> None:
