@@ -35,6 +35,8 @@ apply 'changed=[1-9][0-9]*' --check
 
 apply 'changed=[1-9][0-9]*'
 grep -q a-secret "$OUTPUT_DIR/roles/etc/fence.json" || fail "The password is not where it belongs."
+secrets=$(cd "$OUTPUT_DIR/roles/etc/secrets" && stat -c '%n %a' . -- *)
+[ "$secrets" = $'. 700\nweb.password 600\nweb.token 700' ] || fail "The secrets are not as they should be: $secrets"
 "$OUTPUT_DIR/roles/bin/holdfast" --help >/dev/null
 ansible testhost -i "$INVENTORY_PATH" -m holdfast.ha.lockspace_info \
     -a "name=rack1 path=$OUTPUT_DIR/roles/storage" >"$said"
