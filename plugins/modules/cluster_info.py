@@ -221,6 +221,12 @@ problems:
   type: list
   elements: str
   sample: []
+remarks:
+  description: What works and should be changed all the same, one sentence each.
+  returned: success
+  type: list
+  elements: str
+  sample: []
 under_way:
   description: What is being changed just now and needs nobody's help, one sentence each.
   returned: success

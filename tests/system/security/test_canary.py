@@ -271,6 +271,7 @@ def test_no_secret_leaves_its_place(session: Session) -> None:
     status = cluster.status()
     assert len(status["services"]["old"]["inline_secrets"]) == 4
     assert "Service old has" in cluster.holdfast("check").stdout
+    assert "Service old has" in (session.folder / "status.html").read_text()
     assert session.backup.stat().st_mode & 0o077 == 0
 
     # Once it is removed there is no trace of it.

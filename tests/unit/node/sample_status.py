@@ -298,7 +298,7 @@ def build(state, *, leases=None, scores=None, maintenance=None, hold=None, disar
         "events": [asdict(event) for event in state.events],
     }
     status["problems"] = problems.problems(status)
-    status["warnings"] = problems.warnings(status)
+    status["remarks"] = problems.remarks(status)
     status["under_way"] = problems.under_way(status)
     return json.loads(json.dumps(status))
 
@@ -307,7 +307,7 @@ def with_problems(status):
     """A copy of *status* whose problems are found anew, after a test has changed it."""
     fresh = copy.deepcopy(status)
     fresh["problems"] = problems.problems(fresh)
-    fresh["warnings"] = problems.warnings(fresh)
+    fresh["remarks"] = problems.remarks(fresh)
     fresh["under_way"] = problems.under_way(fresh)
     return fresh
 

@@ -56,7 +56,7 @@ def judge_health(
 ) -> Health:
     """Return the health of the cluster; *status* is what ``read_status`` returns.
 
-    Problems are critical.  Its warnings, maintenance, a disarmed cluster, a failover under way and
+    Problems are critical.  Its remarks, maintenance, a disarmed cluster, a failover under way and
     *warnings* are warnings.  With *max_age* in days a failed rehearsal is critical, and an older
     one a warning.
     """
@@ -87,7 +87,7 @@ def unknown(why: str) -> Health:
 
 
 def _warnings(status: dict[str, Any]) -> list[str]:
-    found = [clean(one) for one in status["warnings"]]
+    found = [clean(one) for one in status["remarks"]]
     if status["global_maintenance"]:
         found.append(f"{wording.held(status)} {wording.GLOBAL_MAINTENANCE}".strip())
     if status["disarm"] is not None:

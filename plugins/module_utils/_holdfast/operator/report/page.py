@@ -172,7 +172,11 @@ def _header(status: dict[str, Any]) -> Html:
             '<p class="banner" role="status"><strong>Disarmed.</strong>'
             f" {escaped(wording.disarmed(status))} {escaped(wording.DISARMED)}</p>"
         )
-    for kind, label in (("problems", "Problems"), ("under_way", "Under way")):
+    for kind, label in (
+        ("problems", "Problems"),
+        ("remarks", "Remarks"),
+        ("under_way", "Under way"),
+    ):
         if status[kind]:
             sentences = "\n".join(f"<li>{escaped(one)}</li>" for one in status[kind])
             name = kind.replace("_", "-")

@@ -177,7 +177,7 @@ def _secret_problems(status: dict[str, Any]) -> Iterator[str]:
             yield f"Node {name}, service {service}, {parameter.replace('/', '.')}: {text}."
 
 
-def warnings(status: dict[str, Any]) -> list[str]:
+def remarks(status: dict[str, Any]) -> list[str]:
     """Return, one sentence each, what works and should be changed all the same."""
     return [
         f"Service {name} has {', '.join(service['inline_secrets'])} with a secret on the shared"

@@ -41,9 +41,9 @@ from .problems import (
     node_problem,
     problems,
     recorded_name,
+    remarks,
     under_way,
     unknown_node,
-    warnings,
 )
 
 CHOICES = ("start", "move")
@@ -131,7 +131,7 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
         "events": [event_document(event) for event in state.events[-EVENTS_SHOWN:]],
     }
     result["problems"] = problems(result)
-    result["warnings"] = warnings(result)
+    result["remarks"] = remarks(result)
     freeing = storage.freeing_records()
     result["under_way"] = [*under_way(result), *leases_being_freed(freeing, nodes)]
     return result

@@ -84,7 +84,7 @@ def _headline(status: dict[str, Any], colour: bool, width: int) -> list[str]:
         sentences = f"{wording.disarmed(status)} {wording.DISARMED}"
         lines += ["", _painted(loud, Tone.WARN, colour)]
         lines += textwrap.wrap(sentences, max(width, 40))
-    signs = (("!", status["problems"]), ("?", status["warnings"]), ("~", status["under_way"]))
+    signs = (("!", status["problems"]), ("?", status["remarks"]), ("~", status["under_way"]))
     if any(told for _sign, told in signs):
         lines.append("")
     for sign, told in signs:
