@@ -172,7 +172,7 @@ def _certain(text: str) -> Iterator[tuple[int, int]]:
 
 def _possible(text: str) -> Iterator[tuple[int, int]]:
     """Return begin and end of each part of *text* that may be a secret."""
-    for pattern in _POSSIBLE:
+    for pattern in _POSSIBLE if "-e" in text or "-p" in text else ():
         for match in pattern.finditer(text):
             if match.group("secret") and not _PORTS_OR_PATH.match(match.group("secret")):
                 yield _unquoted(match)
