@@ -24,6 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from unittest.mock import patch
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CHECKOUT / ".collections"))
@@ -256,6 +257,11 @@ class EmbeddedCluster:
             **more,
         }
         return operations_service.declare_service(options, False)
+
+    def declare_as_before(self, name: str, resources: list[dict[str, Any]], **more: Any) -> Any:
+        """Declare a service as a version did that took secrets in a declaration."""
+        with patch.object(operations_service, "has_secret", lambda *_arguments: False):
+            return self.declare_resources(name, resources, **more)
 
     def declare_web(self) -> None:
         """Declare a service that answers over HTTP on ``web_port``."""

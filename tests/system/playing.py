@@ -42,6 +42,7 @@ def write_inventory(cluster: EmbeddedCluster, inventory: Path) -> None:
             "ansible_python_interpreter": sys.executable,
             "holdfast_config": str(cluster.config(node)),
             "holdfast_fence_config": str(cluster.folder / "fence.json"),
+            "node_cluster_key": str(cluster.key),
         }
         for node in NODES
     }

@@ -84,11 +84,11 @@ def install_guarded(cluster: EmbeddedCluster) -> None:
 
 
 def declare_one_with_a_secret(cluster: EmbeddedCluster) -> None:
-    """Declare the service ``guarded``, whose agent takes a password."""
+    """Declare the service ``guarded``, with a password as an earlier version took it."""
     install_guarded(cluster)
     given = {"command": "sleep 1000010", "password": "hunter2"}
     resource = {"name": "r", "agent": "ocf:test:guarded", "parameters": given}
-    cluster.declare_resources("guarded", [resource], wait=True)
+    cluster.declare_as_before("guarded", [resource], wait=True)
 
 
 def secret_of_one(cluster: EmbeddedCluster) -> str:
@@ -134,8 +134,10 @@ def test_an_export_recreates_what_it_is_of_and_drift_is_told(
 def test_services_and_rules_are_declared_together_in_any_order_and_without_their_secrets(
     cluster: EmbeddedCluster, play: Play
 ) -> None:
+    files = {"app.password": "hunter3"}
+
     def service(name: str, **more: object) -> dict[str, object]:
-        given = {"command": "sleep 1000011", "password": "hunter3"}
+        given = {"command": "sleep 1000011", "password_file": "app.password"}
         agent = "ocf:test:guarded"
         resources = [{"name": "r", "agent": agent, "parameters": given}]
         return {"name": name, "resources": resources, **more}
@@ -144,17 +146,27 @@ def test_services_and_rules_are_declared_together_in_any_order_and_without_their
     services = [service("app", after=["db"]), service("db")]
     rules = [{"name": "beside", "services": ["app", "db"], "affinity": "apart"}]
     before = cluster.status()["services"]
-    checked = play(
-        "declare", "--check", "--diff", "-vv", holdfast_services=services, holdfast_rules=rules
-    )
-    assert checked.changed == 1
+    all_of_it = {
+        "holdfast_services": services,
+        "holdfast_rules": rules,
+        "holdfast_secret_files": files,
+    }
+    checked = play("declare", "--check", "--diff", "-vv", **all_of_it)
+    secrets = cluster.key.parent / "secrets"
+    assert checked.changed > 1
+    assert not secrets.exists()
     assert cluster.status()["services"].keys() == before.keys()
     wrong = [*services, service("other", max_restart=-1)]
     refused = play("declare", "-vv", fails=True, holdfast_services=wrong, holdfast_rules=rules)
     assert "services[other].max_restart: -1 is not accepted" in refused.text
     assert cluster.status()["services"].keys() == before.keys()
     assert "hunter3" not in checked.text + refused.text
-    assert play("declare", holdfast_services=services, holdfast_rules=rules).changed == 1
+    done = play("declare", "--diff", "-vv", **all_of_it)
+    assert done.changed > 1
+    assert "hunter3" not in done.text
+    assert (secrets / "app.password").read_text() == "hunter3"
+    assert stat.S_IMODE((secrets / "app.password").stat().st_mode) == 0o600
+    assert play("declare", **all_of_it).changed == 0
     now = cluster.status()["services"]
     assert now["app"]["state"] == now["db"]["state"] == "started"
     assert now["app"]["node"] != now["db"]["node"]

@@ -16,7 +16,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 import yaml
@@ -25,9 +24,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
     node_files,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
-    service as operations_service,
 )
 from ansible_collections.holdfast.ha.tests.system.playing import Played, player_of, write_inventory
 from ansible_collections.holdfast.ha.tests.system.security import canary_agents
@@ -63,10 +59,6 @@ class Session:
         self._install()
         inventory = folder / "hosts.yml"
         write_inventory(self.cluster, inventory)
-        content = yaml.safe_load(inventory.read_text())
-        for values in content["holdfast"]["hosts"].values():
-            values["node_cluster_key"] = str(self.cluster.key)
-        inventory.write_text(yaml.safe_dump(content))
         self._play = player_of(inventory, folder)
 
     @property
@@ -184,8 +176,7 @@ def session(tmp_path: Path) -> Iterator[Session]:
 def operate(session: Session) -> None:
     """Do all that an operator does, and look at everything meanwhile."""
     cluster = session.cluster
-    with patch.object(operations_service, "has_secret", lambda *_arguments: False):
-        cluster.declare_resources("old", session.old["resources"])
+    cluster.declare_as_before("old", session.old["resources"])
     # In check mode the folder for the secrets is not there yet.
     session.play("declare", "--check")
     session.play("declare")
