@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -282,6 +283,19 @@ def test_a_stopped_service_starts_where_it_was_unless_it_is_to_be_rebalanced() -
     left = says("n1", Outcome.OK, uid=web(leaving).uid)
     begun = step(leaving.state, seen(even, {"n1": left}))
     assert (web(begun).state, web(begun).node) == (ServiceState.REQUEST_START, "n2")
+
+
+@pytest.mark.parametrize("last", [("n1",), ("n1", "n2"), ("n1", "n2", "n3"), ("",)])
+def test_services_that_are_rebalanced_at_their_start_leave_no_node_empty(last) -> None:
+    named = [service(f"s{number:02}") for number in range(50)]
+    before = {
+        one.id: ServiceStatus(ServiceState.STOPPED, last_node=last[index % len(last)])
+        for index, one in enumerate(named)
+    }
+    even = wanted(*named, policy=Policy(rebalance_on_start=True))
+    taken = step(state(before), seen(even)).state.services
+    starts = Counter(one.target or one.node for one in taken.values())
+    assert sorted(starts.values()) == [16, 17, 17]
 
 
 def test_what_may_still_run_on_its_last_node_starts_nowhere_else_for_the_loads_sake() -> None:
