@@ -28,6 +28,8 @@ options:
     description:
       - The fence devices by name. Each has C(agent), the name or absolute path of a fence agent,
         and C(parameters) for it.
+      - An agent that has the parameter C(nodename) is sent the name of the node, unless the
+        parameters set it.
       - Passwords among the parameters appear in no log, result or diff. In place of a secret such
         as C(password), C(password_file) is a file on the node that holds it and that only its
         owner can read, and C(password_script) a program there that prints it.

@@ -92,7 +92,7 @@ def plugs_of_device(
     for plug in plugs:
         name = agent.rsplit("/", 1)[-1] if plug is None else check_plug(plug)
         levels[name] = ((FenceStep(device.name, plug),),)
-    return FenceConfiguration({device.name: device}, levels)
+    return FenceConfiguration({device.name: device}, levels, plugs_as_nodes=True)
 
 
 def plan_power(configuration: FenceConfiguration, node: str, wanted: str) -> PowerPlan:

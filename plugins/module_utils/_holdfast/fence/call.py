@@ -32,6 +32,7 @@ POWER_ACTIONS = frozenset({"on", "off", "reboot", "status"})
 """The actions that are about one machine, and so need a plug where the agent has one."""
 
 _CHOSEN_BY_US = ("action", "plug", "port")
+_OF_THE_NODE = ("plug", "port", "nodename")
 _NOT_TO_BE_SET: Mapping[str, str] = {
     "help": "with it the agent prints its help, does nothing and reports success",
     "version": "with it the agent prints its version, does nothing and reports success",
@@ -47,11 +48,13 @@ def fence_request(
     parameters: Mapping[str, object],
     plug: str | None = None,
     option: str = "parameters",
+    nodename: str = "",
 ) -> bytes:
     """Return the agent's standard input for *action* on *plug*.
 
-    Raises AgentError for an action that the agent does not have, and InputError with *option*
-    for a parameter that it would misread.
+    *nodename* is sent to an agent that has this parameter, as by Pacemaker, unless *parameters*
+    set it.  Raises AgentError for an action that the agent does not have, and InputError with
+    *option* for a parameter that it would misread.
     """
     if not metadata.supports(action):
         names = ", ".join(sorted({one.name for one in metadata.actions}))
@@ -61,6 +64,8 @@ def fence_request(
     host_argument = _checked_plug(metadata, action, plug)
     if host_argument is not None and plug is not None:
         lines[host_argument] = plug
+    if nodename and metadata.parameter("nodename") is not None:
+        lines.setdefault("nodename", nodename)
     _require(metadata, action, lines, option)
     return "".join(f"{name}={value}\n" for name, value in lines.items()).encode("utf-8")
 
@@ -134,7 +139,7 @@ def _require(metadata: FenceMetadata, action: str, lines: Mapping[str, str], opt
     if action in ("metadata", "manpage"):
         return
     for parameter in metadata.parameters:
-        if not parameter.required or parameter.default or parameter.name in ("plug", "port"):
+        if not parameter.required or parameter.default or parameter.name in _OF_THE_NODE:
             continue
         names = metadata.spellings(parameter.name)
         if not names & set(lines):
@@ -256,6 +261,7 @@ def call_fence_agent(
     parameters: Mapping[str, object],
     *,
     plug: str | None = None,
+    nodename: str = "",
     timeout: float,
     run: Callable[..., Outcome] = run_process,
     clock: Callable[[], float] = time.monotonic,
@@ -270,7 +276,7 @@ def call_fence_agent(
     began = clock()
     parameters = secrets_from_files(metadata, parameters)
     parameters = secrets_from_scripts(metadata, parameters, run, timeout)
-    request = fence_request(metadata, action, parameters, plug)
+    request = fence_request(metadata, action, parameters, plug, nodename=nodename)
     secrets = metadata.secrets_in(parameters)
     fetching = clock() - began
     if fetching >= timeout:

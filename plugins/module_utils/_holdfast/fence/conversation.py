@@ -226,6 +226,7 @@ class Conversation:
                     action,
                     device.parameters,
                     plug=step.plug,
+                    nodename=self.configuration.owner_of(step),
                     timeout=min(max(timeout, MINIMUM_CALL), self._time_left()),
                     run=self.tools.run,
                     clock=self.tools.clock,

@@ -196,7 +196,7 @@ def check_fence_agents(
             parameters = secrets_from_files(metadata, device.parameters, option)
             # With a placeholder for what a script would print.
             parameters = secrets_from_scripts(metadata, parameters, None, device.timeout, option)
-            fence_request(metadata, "off", parameters, step.plug, option)
+            fence_request(metadata, "off", parameters, step.plug, option, node)
     return worth
 
 

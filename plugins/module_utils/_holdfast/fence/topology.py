@@ -194,11 +194,15 @@ class FenceDelay:
 
 @dataclass(frozen=True)
 class FenceConfiguration:
-    """All fence devices by name, and the levels and delay of each node."""
+    """All fence devices by name, and the levels and delay of each node.
+
+    With ``plugs_as_nodes`` the names of the nodes are those of their plugs.
+    """
 
     devices: Mapping[str, FenceDevice]
     levels: Mapping[str, tuple[FenceLevel, ...]]
     delays: Mapping[str, FenceDelay] = field(default_factory=dict)
+    plugs_as_nodes: bool = False
 
     def levels_of(self, node: str) -> tuple[FenceLevel, ...]:
         """Return the levels of *node*; raises FenceError when it has none."""
@@ -218,6 +222,15 @@ class FenceConfiguration:
                 if step not in seen:
                     seen.add(step)
                     yield number, step
+
+    def owner_of(self, step: FenceStep) -> str:
+        """Return the node whose plug *step* is, "" if that is not known; a plug has one node."""
+        if self.plugs_as_nodes:
+            return ""
+        for node, levels in self.levels.items():
+            if any(step in level for level in levels):
+                return node
+        return ""
 
     def delay_of(self, node: str) -> FenceDelay:
         """Return the delay before an "off" of *node*."""

@@ -20,7 +20,7 @@ from ..describe import check_fence_agents
 from ..metadata import GATE, NONE, FenceMetadata
 from ..plugs import parse_listing
 from ..prove import FenceResult, last_line, power_off, power_on
-from ..topology import FenceConfiguration, FenceStep
+from ..topology import FenceConfiguration, FenceLevel, FenceStep
 from .judge import DeviceFindings, Findings, PlugFindings
 
 SILENCE = 10.0
@@ -134,7 +134,11 @@ def _ask_device(
     """Return the answers of one device; raises HoldfastError when it cannot be asked at all."""
     device = configuration.devices[name]
     talk = Conversation(configuration, tools)
-    alone = FenceConfiguration({name: device}, {name: tuple((step,) for step in steps)})
+    levels: dict[str, tuple[FenceLevel, ...]] = {}
+    for step in steps:
+        node = configuration.owner_of(step)
+        levels[node] = (*levels.get(node, ()), (step,))
+    alone = FenceConfiguration({name: device}, levels)
     evidence = check_fence_agents(alone, tools)[name]
     agent = talk.agent(device)
     has_to_list = any(talk.has_to_list(step) for step in steps)
