@@ -18,7 +18,7 @@ from .call import LISTS, check_plug
 from .conversation import TOOLS, Conversation, FenceAnswer, about_device, together
 from .metadata import NONE
 from .plugs import parse_listing
-from .prove import FenceResult, diagnose, last_line, power_off, power_on, power_status, unfence
+from .prove import FenceResult, diagnose, power_off, power_on, power_status, unfence
 from .topology import DEFAULT_TIMEOUT, FenceConfiguration, FenceStep, parse_fence_device
 
 DEVICE_ACTIONS = ("list", "list-status", "monitor", "validate-all")
@@ -138,7 +138,7 @@ def ask_device(configuration: FenceConfiguration, step: FenceStep, action: str) 
     talk = Conversation(configuration, TOOLS)
     answer, _left = talk.insist(0, about_device(step, action), action)
     if not answer.succeeded:
-        raise FenceError(f"The fence device {name} failed to answer {action}: {last_line(answer)}.")
+        raise FenceError(f"The fence device {name} failed to answer {action}: {answer.words}.")
     values: dict[str, Any] = {
         "exit_status": answer.exit_status,
         "seconds": round(answer.duration, 3),

@@ -24,6 +24,7 @@ from ..names import did_you_mean
 from ..process.run import KEEP, Outcome
 from ..process.run import run as run_process
 from ..secrets import HIDDEN, hide
+from ..text import clean
 from .known_agents import fence_environment
 from .metadata import FALSE_WORDS, TRUE_WORDS, FenceMetadata, FenceParameter
 from .secret_sources import secrets_from_files, secrets_from_scripts
@@ -210,6 +211,13 @@ def _expected(parameter: FenceParameter, text: str) -> str:
 TEXT_LIMIT = 2000
 """How many of the last characters of an agent's output are kept: the reason is there."""
 
+WORDS_LIMIT = 250
+"""The longest reason that is taken from an agent's output, in characters."""
+
+_BEFORE_WORDS = re.compile(r"(\d{4}-\d\d-\d\d [\d:,]+ )?((ERROR|CRITICAL): )?(Failed: )?")
+_NO_WORDS = "Please use '-h' for usage"
+"""What fencing.py of fence-agents writes before its reason, and in a line after it."""
+
 LISTS = ("list", "list-status")
 
 STATUS_OFF = 2
@@ -240,6 +248,18 @@ class FenceCall:
         """
         good = (0, STATUS_OFF) if self.action in ("status", "monitor") else (0,)
         return self.exit_status in good and not self.timed_out
+
+    @property
+    def words(self) -> str:
+        """The reason in the agent's own words, in one line; its last line that has one."""
+        lines = [_BEFORE_WORDS.sub("", clean(one), 1) for one in self.text.splitlines()]
+        told = [one for one in lines if one and one != _NO_WORDS]
+        text = told[-1].rstrip(".") if told else f"exit status {self.exit_status}"
+        if len(text) > WORDS_LIMIT:
+            # Chained errors have the cause at their end.
+            half = (WORDS_LIMIT - 5) // 2
+            text = f"{text[:half]} ... {text[-half:]}"
+        return text
 
     @property
     def power(self) -> str:

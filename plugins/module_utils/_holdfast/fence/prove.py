@@ -61,11 +61,6 @@ def level_off(talk: Conversation, number: int, level: FenceLevel) -> LevelEnd:
     return LevelEnd(evidence, f"{names} (fence level {number}) {proof}", wait)
 
 
-def last_line(answer: FenceCall) -> str:
-    """Return the last line of an agent's output, where the reason is."""
-    return answer.text.splitlines()[-1] if answer.text else f"exit status {answer.exit_status}"
-
-
 def _refused(talk: Conversation, step: FenceStep, answer: FenceCall) -> str:
     """Return why *answer* to "off" ends the level, or "" when the status may still prove it.
 
@@ -79,10 +74,11 @@ def _refused(talk: Conversation, step: FenceStep, answer: FenceCall) -> str:
     if answer.succeeded:
         return ""
     if answer.exit_status == STATUS_OFF:
-        return f"off failed with exit status {STATUS_OFF}, so that its status proves nothing"
+        said = f": {answer.words}" if answer.text else ""
+        return f"off failed with exit status {STATUS_OFF}, so that its status proves nothing{said}"
     if answer.exit_status is not None and talk.kind(step) == POWER:
         return ""
-    return f"off failed: {last_line(answer)}"
+    return f"off failed: {answer.words}"
 
 
 def _not_off(talk: Conversation, number: int, step: FenceStep, left: float) -> str:
@@ -96,7 +92,7 @@ def _not_off(talk: Conversation, number: int, step: FenceStep, left: float) -> s
         return ""
     power, left = talk.wait_for(number, step, "off", left)
     if power != "off":
-        return f"its status is {power}, not off"
+        return f"its status is {power}, not off{_failure(talk, step)}"
     return talk.doubt_of_plug(number, step, left)
 
 
@@ -223,7 +219,7 @@ def diagnose(configuration: FenceConfiguration, node: str) -> FenceResult:
     for number, step in configuration.steps_of(node):
         if talk.supports(step, "diag"):
             answer, _left = talk.insist(number, step, "diag")
-            confirmed, reason = answer.succeeded, f"{step}: {last_line(answer)}"
+            confirmed, reason = answer.succeeded, f"{step}: {answer.words}"
             break
     return FenceResult(
         node,
@@ -330,11 +326,17 @@ def _prove_on(talk: Conversation, number: int, step: FenceStep) -> str:
         return f"no answer within {answer.duration:.1f} seconds"
     has_status = talk.supports(step, "status")
     if not answer.succeeded and (talk.kind(step) != POWER or not has_status):
-        return f"on failed: {last_line(answer)}"
+        return f"on failed: {answer.words}"
     if not has_status:
         return ""
     power, _left = talk.wait_for(number, step, "on", left)
-    return "" if power == "on" else f"its status is {power}, not on"
+    return "" if power == "on" else f"its status is {power}, not on{_failure(talk, step)}"
+
+
+def _failure(talk: Conversation, step: FenceStep) -> str:
+    """Return what failed last for *step*, in its agent's words, to be added to a reason."""
+    calls = [one.call for one in talk.said if one.step == step and not one.call.succeeded]
+    return f"; {calls[-1].action} failed: {calls[-1].words}" if calls else ""
 
 
 def _step_status(talk: Conversation, number: int, step: FenceStep) -> tuple[str, str]:
@@ -373,6 +375,6 @@ def _evidence(talk: Conversation, step: FenceStep) -> str:
 
 def _doubt(states: Mapping[FenceStep, str], talk: Conversation) -> str:
     unknown = [str(step) for step, power in states.items() if power == "unknown"]
-    last = next((one.call.text for one in reversed(talk.said) if one.call.text), "")
-    said = f": {last.splitlines()[-1]}" if last else ""
+    last = next((one.call.words for one in reversed(talk.said) if one.call.text), "")
+    said = f": {last}" if last else ""
     return f"the state is unknown of {', '.join(unknown) or 'its devices'}{said}"

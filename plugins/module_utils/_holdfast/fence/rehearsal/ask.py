@@ -19,7 +19,7 @@ from ..conversation import TOOLS, Conversation, FenceTools, about_device, togeth
 from ..describe import check_fence_agents
 from ..metadata import GATE, NONE, FenceMetadata
 from ..plugs import parse_listing
-from ..prove import FenceResult, last_line, power_off, power_on
+from ..prove import FenceResult, power_off, power_on
 from ..topology import FenceConfiguration, FenceLevel, FenceStep
 from .judge import DeviceFindings, Findings, PlugFindings
 
@@ -182,7 +182,7 @@ def _ask_itself(
 def _failed(answer: FenceCall) -> str:
     if answer.timed_out:
         return f"no answer to {answer.action} within {answer.duration:.1f} seconds"
-    return f"{answer.action} failed: {last_line(answer).rstrip('.')}"
+    return f"{answer.action} failed: {answer.words}"
 
 
 def _switch_level(
