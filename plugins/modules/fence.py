@@ -84,7 +84,9 @@ options:
   action:
     description:
       - V(reboot) switches the machines off, proves it, and switches them on again. The agent's
-        own reboot is never used.
+        own reboot is never used. Only the levels whose devices all switch power are used. A
+        machine without such a level, as one whose devices only cut its access (C(fence_scsi),
+        C(fence_ifmib)), is refused before anything is sent to any of the machines.
       - V(unfence) gives a machine back the access that agents such as C(fence_scsi) cut. Some can
         do it on the machine itself alone, so run it there, before it takes up its work.
       - V(diag) sends a diagnostic interrupt, with which a kernel dumps its memory and stops.

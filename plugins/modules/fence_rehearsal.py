@@ -19,8 +19,8 @@ description:
   - A plug is the node's own as far as its device lists it, it is on while the node is on, it is
     not another node's under another name, and the device does not call it like another node.
     Knowing nodes that are on (O(running), O(node_config)) makes this much stronger.
-  - With O(consent=true) one node is switched off and on for real by each of its levels, and each
-    step is proved.
+  - With O(consent=true) one node is switched off and on for real by each of its levels that can
+    do it, and each step is proved.
   - What was shown is kept in O(report), as JSON, and as text for people in a file beside it that
     ends in C(.txt).
   - The task fails when the fencing of a node would not work on any of its levels, or when a fence

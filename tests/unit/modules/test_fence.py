@@ -103,6 +103,63 @@ def test_a_reboot_is_off_and_on_and_check_mode_only_asks(tmp_path, config):
     assert len(only(found)["steps"]) == 5
 
 
+CUTS_ACCESS = ("on", "off", "status", "monitor", "metadata", "validate-all")
+"""The actions of fence_ifmib and its like: no reboot."""
+
+
+def levels_file(folder, *levels):
+    """Return a fence configuration file of the node n1; each level is a list of agents."""
+    agents = [agent for level in levels for agent in level]
+    document = {
+        "devices": {
+            f"d{at}": {"agent": agent, "parameters": {"ip": f"x{at}"}, "timeout": 3}
+            for at, agent in enumerate(agents)
+        },
+        "nodes": {
+            "n1": {
+                "levels": [
+                    [{"device": f"d{agents.index(agent)}", "plug": "1"} for agent in level]
+                    for level in levels
+                ]
+            }
+        },
+    }
+    path = folder / "levels.json"
+    path.write_text(json.dumps(document))
+    path.chmod(0o600)
+    return str(path)
+
+
+@pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize(
+    "described",
+    [
+        {"name": "fence_ifmib", "actions": CUTS_ACCESS},
+        {"name": "fence_other", "actions": CUTS_ACCESS, "automatic_on": True},
+        {"name": "fence_other", "actions": ("off", "status", "metadata")},
+        {"name": "fence_kdump"},
+    ],
+)
+def test_a_node_without_a_power_switch_is_not_rebooted_and_keeps_its_access(
+    tmp_path, described, check
+):
+    agent = write_device(tmp_path / "b", **described)
+    given = {"config": levels_file(tmp_path, [agent]), "node": "n1", "action": "reboot"}
+    message = run_failing("fence", given, check)
+    assert "n1 cannot be rebooted by its fence devices, and nothing was sent: level 1" in message
+    assert calls(tmp_path / "b") == []
+
+
+@pytest.mark.parametrize("power_fails", [True, False])
+def test_a_reboot_uses_no_level_that_cuts_access(tmp_path, power_fails):
+    cuts = write_device(tmp_path / "b", name="fence_ifmib", actions=CUTS_ACCESS)
+    power = write_device(tmp_path / "c", off=":" if power_fails else OFF, listed=listing("1"))
+    config = levels_file(tmp_path, [cuts], [power], [cuts])
+    result = run_module("fence", {"config": config, "node": "n1", "action": "reboot"})
+    assert result.get("failed", False) is power_fails
+    assert calls(tmp_path / "b") == []
+
+
 def test_many_nodes_are_switched_by_one_task(tmp_path, config):
     wanted = {"config": config, "nodes": ["n1", "n2", "n1"], "state": "off"}
     checked = run_ok("fence", wanted, check=True, diff=True)
@@ -164,9 +221,8 @@ def test_a_device_that_does_not_answer_fails_the_task_with_the_answers_of_the_ot
 
 @pytest.mark.parametrize("action", ["diag", "reboot", "unfence"])
 def test_in_check_mode_a_device_is_asked_for_nothing_but_its_status(tmp_path, action):
-    agent = write_device(
-        tmp_path / "b", actions=("on", "off", "status", "diag", "metadata"), automatic_on=True
-    )
+    actions = ("on", "off", "status", "diag", "metadata")
+    agent = write_device(tmp_path / "b", actions=actions, automatic_on=action == "unfence")
     (tmp_path / "b" / "state-1").write_text("off")
     assert run_ok("fence", options(agent, action=action), check=True)["changed"]
     assert set(calls(tmp_path / "b")) == {"status 1"}

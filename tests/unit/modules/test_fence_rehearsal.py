@@ -135,6 +135,20 @@ def test_a_node_that_would_not_be_fenced_is_not_switched_for_real(tmp_path, opti
     assert not switches(tmp_path / "a")
 
 
+def test_a_node_whose_device_cuts_access_is_told_so_and_not_switched_for_real(
+    tmp_path, write_config
+):
+    agent = write_device(tmp_path / "b", name="fence_scsi", automatic_on=True)
+    options = write_config(agent)
+    result = run_module("fence_rehearsal", options)
+    assert "it cuts access and does not switch power" in json.dumps(result["nodes"])
+    before = calls(tmp_path / "b")
+    for check in (True, False):
+        given = {**options, "nodes": ["n2"], "consent": True, "with_services": True}
+        assert "n2 cannot be rebooted" in run_failing("fence_rehearsal", given, check)
+    assert calls(tmp_path / "b") == before
+
+
 def test_a_liar_is_found_by_switching_it_and_was_not_by_asking(tmp_path, write_config):
     options = write_config(write_device(tmp_path / "b", off="echo Success"), timeout=2)
     run_ok("fence_rehearsal", options)

@@ -31,6 +31,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
     load,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import (
+    fence,
     rehearse_fence,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main
@@ -376,6 +377,24 @@ def test_a_device_that_only_says_so_is_no_fence_and_the_node_stays_drained(holdf
     assert "not proved off" in complained
     assert "'holdfast maintenance return n2 --yes'" in complained
     assert cluster.wanted().maintenance["n2"].reason == "fenced: x (not proved off)"
+
+
+def test_a_node_whose_device_only_cuts_access_is_not_said_to_lose_its_power(
+    holdfast, cluster, monkeypatch
+):
+    folder = write_devices(cluster, name="fence_scsi", automatic_on=True)
+    asked = []
+    monkeypatch.setattr(fence, "confirm", lambda *words: asked.extend(words[2:]))
+    assert holdfast("fence", "n2", "--reason", "x", "--no-wait")[0] == 0
+    assert asked[0].startswith("No device of n2 switches its power (d plug 2: it cuts access")
+    before = calls(folder)
+    for more in ([], ["--dry-run"]):
+        status, said, complained = holdfast("unfence", "n2", "--no-wait", *more)
+        assert (status, said) == (2, "")
+        assert "Switch it on by hand" in complained
+        assert "'holdfast maintenance return n2 --yes'" in complained
+    assert calls(folder) == before
+    assert cluster.wanted().maintenance["n2"].reason == "fenced: x"
 
 
 def test_a_node_that_is_in_use_is_not_said_to_be_used_again(holdfast, cluster, device):

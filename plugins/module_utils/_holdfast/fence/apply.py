@@ -19,6 +19,7 @@ from .conversation import TOOLS, Conversation, FenceAnswer, about_device, togeth
 from .metadata import NONE
 from .plugs import parse_listing
 from .prove import FenceResult, diagnose, power_off, power_on, power_status, unfence
+from .reboot import for_reboot
 from .topology import DEFAULT_TIMEOUT, FenceConfiguration, FenceStep, parse_fence_device
 
 DEVICE_ACTIONS = ("list", "list-status", "monitor", "validate-all")
@@ -196,8 +197,8 @@ def operate(
 
     *action* is ``on``, ``off``, ``reboot``, ``unfence``, ``diag``, ``status`` or one of
     ``DEVICE_ACTIONS``, which call each device of the nodes once.  The result has an entry for
-    each; its ``failure`` names those that failed.  Raises FenceError for a node without levels
-    before anything is done.
+    each; its ``failure`` names those that failed.  Raises FenceError for a node without levels, or
+    without one that can do a ``reboot``, before anything is done.
     """
     if not nodes:
         raise FenceError("No node was given: nothing can be switched or asked.")
@@ -223,6 +224,8 @@ def _bring_each(
         plan = plan_power(configuration, node, action)
         return PowerEnd(plan, plan.expected()) if check else apply_power(configuration, plan)
 
+    if action == "reboot":
+        configuration = for_reboot(configuration, nodes)
     ends = together(nodes, act)
     problems = {node: end.problem for node, end in ends.done.items() if end.problem}
     problems.update({node: str(error) for node, error in ends.failed.items()})

@@ -26,6 +26,8 @@ from ..process.run import run as run_process
 from .call import FenceCall, call_fence_agent
 from .known_agents import FENCE_DIRECTORIES, locate_fence_agent, refuses_absent_plugs
 from .metadata import (
+    FABRIC,
+    GATE,
     NONE,
     POWER,
     TRUE_WORDS,
@@ -206,6 +208,22 @@ class Conversation:
             return self.agent(self.device(step)).kind
         except HoldfastError:
             return NONE
+
+    def no_power(self, step: FenceStep) -> str:
+        """Return why *step* cannot switch its node off and on; "" if it can.
+
+        Not that an agent has no "reboot": the power is switched in two calls.
+        """
+        try:
+            agent = self.agent(self.device(step))
+        except HoldfastError as error:
+            return str(error).rstrip(".")
+        if agent.kind == GATE:
+            return "it switches nothing"
+        if agent.kind == FABRIC or agent.metadata.unfences:
+            return "it cuts access and does not switch power"
+        lacking = [one for one in ("off", "on") if not agent.metadata.supports(one)]
+        return f"its agent has no {lacking[0]}" if lacking else ""
 
     def supports(self, step: FenceStep, action: str) -> bool:
         """Return whether the step's agent has *action*."""

@@ -289,6 +289,15 @@ def test_for_real_the_node_itself_has_to_fall_silent_and_to_come_back(tmp_path, 
     assert (folder / "state-1").read_text() == "on\n"
 
 
+def test_for_real_no_level_is_used_that_cuts_access(tmp_path):
+    cuts = write_device(tmp_path / "a", name="fence_scsi", automatic_on=True)
+    wanted = configuration(
+        {"a": cuts, "b": write_device(tmp_path / "b")}, n1=[[("a", "1")], [("b", "1")]]
+    )
+    assert [(one.number, one.problem) for one in switch(wanted, "n1", None, 1.0)] == [(2, "")]
+    assert calls(tmp_path / "a") == []
+
+
 def test_a_gate_is_asked_for_no_state_and_not_switched(tmp_path):
     gate = write_device(tmp_path / "a", name="fence_kdump")
     wanted = configuration({"a": gate}, n1=[[("a", "1")]])

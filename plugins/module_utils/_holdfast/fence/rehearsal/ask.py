@@ -20,6 +20,7 @@ from ..describe import check_fence_agents
 from ..metadata import GATE, NONE, FenceMetadata
 from ..plugs import parse_listing
 from ..prove import FenceResult, power_off, power_on
+from ..reboot import levels_without_power
 from ..topology import FenceConfiguration, FenceLevel, FenceStep
 from .judge import DeviceFindings, Findings, PlugFindings
 
@@ -98,14 +99,15 @@ def switch(
     """Switch *node* off and on by each of its levels, and prove all of it.
 
     *answers* returns whether the node itself answers on the network: it has to fall silent,
-    and to answer again within *boot_timeout* seconds.  Levels of gates alone are left out.
-    After a level that failed the node is switched on by all levels and no further one is
-    tried.  Raises FenceError when the node has no levels.
+    and to answer again within *boot_timeout* seconds.  Levels that cannot switch it off and on
+    are left out (``levels_without_power``): they would leave the node without access.  After a
+    level that failed the node is switched on by all levels and no further one is tried.  Raises
+    FenceError when the node has no levels.
     """
     tried = []
-    talk = Conversation(configuration, tools)
-    for number, level in enumerate(configuration.levels_of(node), 1):
-        if all(talk.kind(step) == GATE for step in level):
+    without = levels_without_power(configuration, node, tools)
+    for number in range(1, len(configuration.levels_of(node)) + 1):
+        if number in without:
             continue
         one = _switch_level(configuration, node, number, answers, boot_timeout, tools)
         tried.append(one)

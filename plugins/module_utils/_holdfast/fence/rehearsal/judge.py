@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from ...errors import FenceError
-from ..metadata import ASSUMED, GATE, NONE, PROOF_RULES, VERIFIED, wait_for_proof, weakest
+from ..metadata import ASSUMED, FABRIC, GATE, NONE, PROOF_RULES, VERIFIED, wait_for_proof, weakest
 from ..plugs import ListedPlug, find_plug, shown
 from ..topology import FenceConfiguration, FenceDevice, FenceStep
 
@@ -363,6 +363,8 @@ def _remarks(case: _Case) -> Iterator[str]:
     rule = PROOF_RULES[found.kind]
     if found.evidence in (ASSUMED, GATE):
         yield f"its word is worth nothing unless {rule.needs}; that cannot be shown from here"
+    if found.kind == FABRIC:
+        yield "it cuts access and does not switch power, so it cannot reboot the node"
     if plug.asked and not case.known_on:
         yield "whether it is the node's own plug is not shown, as the node is not known to be on"
     unlisted = found.plugs is not None and case.listed is None

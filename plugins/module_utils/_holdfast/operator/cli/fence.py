@@ -84,6 +84,12 @@ def _fence(options: argparse.Namespace) -> int:
     # Before it is drained: no service is to be moved for a fence that cannot be.
     devices = _devices(configuration, node)
     question = f"This cuts the power of {node}, with all that runs there.\nType the node's name"
+    cut_only = _cuts_access_only(devices, node)
+    if cut_only:
+        question = (
+            f"No device of {node} switches its power ({cut_only}). This cuts its access, and it"
+            " runs on.\nType the node's name"
+        )
     confirm(options, f"not fencing {node}", question, node)
     # Drained, so that the cluster does not switch it on again by itself.
     _use(options, node, "drained", f"{FENCE_REASON}{options.reason}")
@@ -114,7 +120,15 @@ def _unfence(options: argparse.Namespace) -> int:
     node = _other_member(configuration, options.node)
     if not options.yes:
         _refuse_drained_by_others(configuration, node)
-    if not _switch(_devices(configuration, node), node, "on", options.dry_run):
+    devices = _devices(configuration, node)
+    cut_only = _cuts_access_only(devices, node)
+    if cut_only:
+        raise HoldfastError(
+            f"No device of {node} switches its power ({cut_only}). Switch it on by hand, if it is"
+            " off: it gets its access back when it joins. Then use it again with"
+            f" 'holdfast maintenance return {node} --yes'."
+        )
+    if not _switch(devices, node, "on", options.dry_run):
         return FAILED
     _use(options, node, "active", None)
     return DONE
@@ -212,6 +226,16 @@ def _devices(configuration: NodeConfiguration, node: str) -> FenceConfiguration:
     devices = load_fence_configuration(str(configuration.fence_configuration))
     devices.levels_of(node)
     return devices
+
+
+def _cuts_access_only(devices: FenceConfiguration, node: str) -> str:
+    """Return why no device of *node* switches its power; empty if one does."""
+    from ...fence.reboot import plugs_without_power
+
+    problems = plugs_without_power(devices, node)
+    if not all(problems.values()):
+        return ""
+    return "; ".join(f"{step}: {why}" for step, why in problems.items()) or "it has gates alone"
 
 
 def _switch(devices: FenceConfiguration, node: str, power: str, dry_run: bool) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 from ...cluster.model.state import NodeState
 from ...errors import FenceError, InputError
 from ...fence.conversation import TOOLS, FenceTools
+from ...fence.reboot import explained, for_reboot, levels_without_power
 from ...fence.rehearsal.ask import WORD_ALONE, ask, questions, switch
 from ...fence.rehearsal.judge import FAILS, NodeVerdict, check_consent, described, judge
 from ...fence.rehearsal.report import (
@@ -78,6 +79,7 @@ def rehearse_fence(
             options["with_services"],
             cluster.manager,
         )
+        for_reboot(configuration, [to_switch], tools)
         _check_address(options)
     if check:
         asked = {name: list(one) for name, one in questions(configuration, nodes, tools).items()}
@@ -96,6 +98,9 @@ def rehearse_fence(
         levels = switch(configuration, to_switch, answers, options["boot_timeout"], tools)
         if answers is None:
             remarks.append(f"{to_switch}: {WORD_ALONE}.")
+        left_out = levels_without_power(configuration, to_switch, tools)
+        if left_out:
+            remarks.append(f"{to_switch}: not switched for real: {explained(left_out)}.")
         report = with_switched(report, configuration, to_switch, levels, wall_clock(), remarks)
         save_report(path, report, wall_clock())
         problems = [problem_of(to_switch, one) for one in levels if one.problem]
