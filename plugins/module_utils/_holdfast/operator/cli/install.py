@@ -30,7 +30,7 @@ NAME = "holdfast"
 FIXED_DATE = (2026, 1, 1, 0, 0, 0)
 
 PROGRAM = "program.py"
-"""Becomes ``__main__.py`` of the package: Galaxy takes no file of that name.
+"""Becomes ``__main__.py`` of the package, which a checkout has and an archive of Galaxy not.
 
 Only the command of an older version, while it is being updated, still runs ``-m holdfast``.
 """
