@@ -737,6 +737,32 @@ def test_an_lrm_ends_once_its_services_have_stopped_or_when_it_is_told_twice(dae
     assert daemon.daemon._lrm.ends
 
 
+@pytest.mark.parametrize("why", ["poweroff", "reboot"])
+def test_the_last_block_of_a_node_that_shuts_down_in_order_says_that_it_stopped(
+    daemon, monkeypatch, why
+):
+    monkeypatch.setattr(lrm, "why_ending", lambda *_rest: why)
+    daemon.run_web()
+    daemon.daemon._on_term()
+    for _turn in range(int(FREEZE_WAIT) + 2):
+        daemon.round(1.0)
+    assert not any(one.stopped for one in blocks(daemon))
+    daemon.workers.end(sight=Sight.STOPPED)
+    daemon.round()
+    assert daemon.daemon._lrm.ends
+    *_earlier, last = blocks(daemon)
+    assert (last.stopped, last.score) == (True, 0)
+
+
+def test_a_node_whose_daemons_alone_are_restarted_has_not_stopped(daemon, monkeypatch):
+    monkeypatch.setattr(lrm, "why_ending", lambda *_rest: "restart")
+    daemon.round()
+    daemon.daemon._on_term()
+    daemon.round(1.0)
+    assert daemon.daemon._lrm.ends
+    assert not any(one.stopped for one in blocks(daemon))
+
+
 def test_an_lrm_that_alone_is_started_anew_waits_for_a_manager_only_for_a_while(
     daemon, monkeypatch
 ):

@@ -334,7 +334,9 @@ def _write_heartbeat(lrm: Lrm, now: float) -> Cycle[None]:
     """Write this node's block on the whiteboard."""
     lrm.next_heartbeat = now + HEARTBEAT
     report = lrm.written or lrm.report
-    effect = WriteHeartbeat(len(report.running()), _is_drained(lrm), lrm.hindrance.text(now))
+    trouble = lrm.hindrance.text(now)
+    stopped = report.has_shut_down()
+    effect = WriteHeartbeat(len(report.running()), _is_drained(lrm), stopped, trouble)
     try:
         yield from perform(effect)
     except StorageError as error:

@@ -153,11 +153,13 @@ class WriteHeartbeat(Effect[None]):
     """Write this node's block on the whiteboard.
 
     *running* is the number of running services, *drained* says that the node is in maintenance,
-    *trouble* is why its LRM does nothing.
+    *stopped* that it shuts down in order and runs nothing any more, *trouble* is why its LRM does
+    nothing.
     """
 
     running: int
     drained: bool
+    stopped: bool
     trouble: str
 
 

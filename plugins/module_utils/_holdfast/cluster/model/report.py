@@ -182,6 +182,10 @@ class Report:
         """Return the services that run here, except those that cannot be stopped."""
         return [one for one in self.running() if self.services[one].state is not LocalState.BLOCKED]
 
+    def has_shut_down(self) -> bool:
+        """Return whether this node shuts down, or reboots, in order and runs nothing any more."""
+        return bool(self.goes_down) and not self.running() and not self.coming
+
     def binds_watchdog(self, written: Report | None) -> bool:
         """Return whether the watchdog must reset the node if its host lease is lost.
 

@@ -21,7 +21,10 @@ from ...storage.whiteboard.block import HostBlock
 from ..run_notes import replace_file
 
 FULL_SCORE = 3400
-"""The score of a host without faults (hosted engine, agent/states.py)."""
+"""The score of a host without faults (hosted engine, agent/states.py).
+
+It is for readers of a hosted engine board.  No decision of holdfast uses it.
+"""
 
 REPORT = "report"
 """Key of the health with the number of the LRM's record, so that no reader has to read that."""
@@ -44,12 +47,14 @@ def heartbeat(
     running: int,
     drained: bool,
     report: int,
+    stopped: bool = False,
     trouble: str = "",
 ) -> HostBlock:
     """Return the block of a node at *at*, in seconds of its own monotonic clock.
 
     *running* services run there; *report* is the number of its LRM's record, 0 if it has none;
-    *trouble* is why its LRM follows no command.
+    *stopped* says that it shuts down in order and runs nothing any more; *trouble* is why its LRM
+    follows no command.
     """
     health = {
         "vm": "up" if running else "down",
@@ -60,11 +65,11 @@ def heartbeat(
     return HostBlock(
         host_id=host_id,
         timestamp=int(at),
-        score=0 if drained or trouble else FULL_SCORE,
+        score=0 if drained or stopped or trouble else FULL_SCORE,
         health={**health, TROUBLE: _UNPLAIN.sub("'", trouble)[:TOLD]} if trouble else health,
         host_name=name,
         maintenance=drained,
-        stopped=False,
+        stopped=stopped,
     )
 
 

@@ -195,6 +195,7 @@ class LocalDaemon(Daemon):
             begun,
             running=effect.running,
             drained=effect.drained,
+            stopped=effect.stopped,
             report=self._storage.own_report_number(),
             trouble=effect.trouble,
         )

@@ -170,7 +170,11 @@ EPOCH = _metric("manager_epoch", "The version of the manager lease: it rises wit
 NODE_STATE = _metric("node_state", "1 for the state that a node is in, 0 for the others.")
 NODE_SINCE = _metric("node_state_since_timestamp_seconds", "Since when a node is in its state.")
 NODE_MAINTENANCE = _metric("node_maintenance", "Whether a node is in maintenance.")
-NODE_SCORE = _metric("node_score", "A node's score on the whiteboard.")
+NODE_SCORE = _metric(
+    "node_score",
+    "A node's score on the whiteboard: 3400, or 0 while it is drained, in trouble or shut down."
+    " It is no measure of health.",
+)
 NODE_SERVICES = _metric("node_services", "How many services are, or may be, active on a node.")
 NODE_PROBLEM = _metric("node_record_damaged", "Whether a node's block or record cannot be used.")
 NODE_LEASE = _metric("node_host_lease", "1 for the state that a node's host lease is in.")
