@@ -164,7 +164,7 @@ options:
         died.
       - C(fence_retry) (5) is the wait after a failed fence, doubled each time up to 60.
         C(concurrent_fences) (2) is how many there are at a time. A node that was fenced
-        C(fence_limit) (3) times within C(fence_window) (900) stays off.
+        C(fence_limit) (3) times for one cause within C(fence_window) (900) stays off.
       - With C(power_on_after_fence) (true) a fenced node is switched on again after its recovery.
     type: dict
     default: {}

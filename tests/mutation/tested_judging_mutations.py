@@ -20,6 +20,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model import (
     lease_freeing,
+    past_fences,
     state_codec,
     versions,
 )
@@ -254,6 +255,33 @@ _EDITS = (
         "        if False:",
         "cluster/crm/test_nodes.py",
         "test_a_fence_under_way_is_waited_for_although_the_heartbeat_returns",
+    ),
+    (
+        "count-fences-of-all-causes-together",
+        past_fences,
+        "most_frequent",
+        "(recent.count(cause), cause)",
+        "(len(recent), cause)",
+        "cluster/crm/test_fence_limit.py",
+        "test_fences_of_other_causes_do_not_add_up",
+    ),
+    (
+        "let-an-unconfirmed-fence-loop",
+        past_fences,
+        "most_frequent",
+        " if at > since]",
+        " if at > since and cause is not FenceCause.UNCONFIRMED]",
+        "cluster/crm/test_fence_limit.py",
+        "test_a_node_that_dies_three_times_of_one_cause_stays_off_and_says_of_which",
+    ),
+    (
+        "let-one-cause-push-out-another",
+        past_fences,
+        "with_past_fence",
+        "sorted(when for when, why in every.items() if why is each)",
+        "sorted(every)",
+        "cluster/crm/test_fence_limit.py",
+        "test_many_fences_of_one_cause_push_out_none_of_another",
     ),
     (
         "let-fences-pass-by-any-clock",

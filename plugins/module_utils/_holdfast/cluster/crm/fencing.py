@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..model.observed import Answer, FenceReport, PowerReport
+from ..model.past_fences import FenceCause, most_frequent, with_past_fence
 from ..model.report import Mode
 from ..model.state import (
     FENCE_ARRIVES,
@@ -38,8 +39,6 @@ POWER_ATTEMPTS times."""
 
 POWER_RETRY = 30.0
 POWER_ATTEMPTS = 5
-
-FENCES_KEPT = 10
 
 
 def handle_ends(round_: Round) -> None:
@@ -102,7 +101,8 @@ def _handle_fence_end(round_: Round, fence: FenceReport) -> None:
     if status.state is NodeState.OFF and fence.confirmed and not sign:
         # The host lease was the faster proof, but this fence powered the node off.
         proof = Proof(_kind(fence), round_.seen.wall, status.proved_by)
-        verified = replace(_with_confirmed_fence(round_, status, fence), proof=proof)
+        confirmed = _with_confirmed_fence(round_, status, fence, FenceCause.SILENT)
+        verified = replace(confirmed, proof=proof)
         round_.set_node(fence.node, verified)
     if status.state is not NodeState.FENCE:
         round_.say("fence", f"fence ended when no longer asked for: {fence.text}", node=fence.node)
@@ -112,7 +112,8 @@ def _handle_fence_end(round_: Round, fence: FenceReport) -> None:
         sent = failover.fence_sent or fence.sent
         round_.state = round_.state.with_failover(replace(failover, fence_sent=sent))
     if fence.confirmed and not sign:
-        round_.set_node(fence.node, _with_confirmed_fence(round_, status, fence))
+        cause = _cause(round_, fence.node, status)
+        round_.set_node(fence.node, _with_confirmed_fence(round_, status, fence, cause))
         power = Power.LEFT_OFF if round_.is_switched_off(fence.node) else Power.NONE
         declare_dead(round_, fence.node, _kind(fence), fence.text, power=power)
         return
@@ -137,14 +138,23 @@ def _kind(fence: FenceReport) -> ProofKind:
     return ProofKind.VERIFIED_OFF if fence.verified else ProofKind.WATCHDOG_ASSUMED
 
 
-def _with_confirmed_fence(round_: Round, status: NodeStatus, fence: FenceReport) -> NodeStatus:
+def _cause(round_: Round, name: str, status: NodeStatus) -> FenceCause:
+    """Return why a node was fenced whose services are not recovered yet."""
+    if status.demanded:
+        return FenceCause.DEMANDED
+    return FenceCause.SILENT if round_.state.services_on(name) else FenceCause.CERTAINTY
+
+
+def _with_confirmed_fence(
+    round_: Round, status: NodeStatus, fence: FenceReport, cause: FenceCause
+) -> NodeStatus:
     """Return a node's status after a confirmed fence; an earlier manager's may be pending.
 
     If another proof was faster, this fence was already counted with that proof.
     """
     own = status.fence_sent_by(FenceSender.MANAGER)
     sent = own if own in status.fenced else fence.sent
-    proved = with_fence(status, sent, round_.seen.wall)
+    proved = with_fence(status, sent, round_.seen.wall, cause)
     earlier = status.fence_sent_by(FenceSender.EARLIER_MANAGER)
     return proved.with_pending_fence(FenceSender.MANAGER, earlier)
 
@@ -204,7 +214,7 @@ def _is_expected(round_: Round, name: str, status: NodeStatus) -> bool:
         return False
     if not round_.restarts(name) or not _may_be_cut_off(round_, name):
         return False
-    return _count_recent_fences(round_, status) < round_.timing.fence_limit
+    return not _fenced_too_often(round_, status)
 
 
 def _may_have_been_cut_off(round_: Round, status: NodeStatus) -> bool:
@@ -215,23 +225,26 @@ def _may_have_been_cut_off(round_: Round, status: NodeStatus) -> bool:
     """
     if status.power is not Power.ON or status.attempt >= POWER_ATTEMPTS:
         return False
-    return _count_recent_fences(round_, status) < round_.timing.fence_limit
+    return not _fenced_too_often(round_, status)
 
 
-def _count_recent_fences(round_: Round, status: NodeStatus) -> int:
+def _fenced_too_often(round_: Round, status: NodeStatus) -> str:
+    """Return how often and why a node was fenced if that is a loop; empty if it is not."""
     window = round_.timing.fence_window
-    return sum(round_.seen.wall - at < window for at in status.fenced)
+    times, cause = most_frequent(status.past_fences, round_.seen.wall - window)
+    if times < round_.timing.fence_limit:
+        return ""
+    return f"fenced {times} times in {window / 60:.0f} minutes {cause.words}"
 
 
 def _power_on(round_: Round, name: str, status: NodeStatus) -> None:
     """Power a node on, unless it was fenced so often that this would loop."""
-    times = _count_recent_fences(round_, status)
-    if times < round_.timing.fence_limit:
+    too_often = _fenced_too_often(round_, status)
+    if not too_often:
         round_.set_node(name, replace(status, power=Power.SENT))
         round_.powers.append(name)
         return
-    minutes = round_.timing.fence_window / 60
-    reason = f"{status.proved_by}; left off: fenced {times} times in {minutes:.0f} minutes"
+    reason = f"{status.proved_by}; left off: {too_often}"
     round_.set_node(name, replace(status, power=Power.LEFT_OFF, reason=reason))
     round_.say("left_off", reason, node=name)
 
@@ -347,15 +360,16 @@ def cut_off(round_: Round, name: str) -> bool:
     return _may_be_cut_off(round_, name) and not round_.restarts(name)
 
 
-def with_fence(status: NodeStatus, sent: float, wall: float) -> NodeStatus:
+def with_fence(status: NodeStatus, sent: float, wall: float, cause: FenceCause) -> NodeStatus:
     """Return a node's status with one more fence that has ended, counted once."""
-    fenced = tuple(sorted({*status.fenced, sent}))[-FENCES_KEPT:]
-    return replace(status, fenced=fenced).with_pending_fence(FenceSender.CANDIDATE, wall)
+    past = with_past_fence(status.past_fences, sent, cause)
+    return status.with_past_fences(past).with_pending_fence(FenceSender.CANDIDATE, wall)
 
 
 def with_own_fence(status: NodeStatus, wall: float) -> NodeStatus:
-    """Return a node's status with the manager's pending fence counted as ended."""
-    return with_fence(status, status.fence_sent_by(FenceSender.MANAGER), wall)
+    """Return a node's status with the manager's pending fence ended, but not confirmed."""
+    sent = status.fence_sent_by(FenceSender.MANAGER)
+    return with_fence(status, sent, wall, FenceCause.UNCONFIRMED)
 
 
 def fences_count_from(status: NodeStatus, wall: float) -> NodeStatus:
@@ -417,11 +431,11 @@ def _with_times(status: NodeStatus, times: Mapping[PendingFence, float]) -> Node
         for one, at in times.items()
         if at and one.sender is not FenceSender.CANDIDATE
     }
-    return replace(
-        status,
-        fenced=tuple(sorted({moved.get(at, at) for at in status.fenced})),
-        pending_fences=tuple(PendingFence(one.sender, at) for one, at in times.items() if at),
-    )
+    past: dict[float, FenceCause] = {}
+    for at, cause in status.past_fences.items():
+        past = with_past_fence(past, moved.get(at, at), cause)
+    pending = tuple(PendingFence(one.sender, at) for one, at in times.items() if at)
+    return replace(status.with_past_fences(past), pending_fences=pending)
 
 
 def _passing(round_: Round, fence: PendingFence) -> float:

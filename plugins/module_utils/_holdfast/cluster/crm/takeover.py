@@ -15,6 +15,7 @@ from dataclasses import replace
 from ..model.desired import Wanted
 from ..model.maintenance import told
 from ..model.observed import Seen, Timing
+from ..model.past_fences import FenceCause
 from ..model.state import (
     ClusterState,
     Event,
@@ -136,7 +137,7 @@ def _with_lost_manager(
     if intent.epoch <= last.epoch:
         return state
     status = state.nodes[last.manager]
-    return state.with_node(last.manager, with_fence(status, wall, wall))
+    return state.with_node(last.manager, with_fence(status, wall, wall, FenceCause.SILENT))
 
 
 def _with_intent(state: ClusterState, intent: Intent, wall: float) -> ClusterState:
@@ -170,6 +171,7 @@ def _observed_again(status: NodeStatus, wall: float) -> NodeStatus:
         NodeState.UNKNOWN,
         since=wall,
         fenced=status.fenced,
+        fence_causes=status.fence_causes,
         pending_fences=status.pending_fences,
         kept=status.kept,
     ).with_pending_fence(EARLIER_MANAGER, earlier)

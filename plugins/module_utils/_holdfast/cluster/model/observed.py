@@ -159,7 +159,7 @@ class Timing:
     daemon_grace: how long a live node may be without its LRM.
     candidate_delay: how much later each further node acts when the manager died.
     fence_retry: the wait after a failed fence, doubled each time up to 60 s.
-    fence_window, fence_limit: a node fenced this often within the window stays off.
+    fence_window, fence_limit: a node fenced this often for one cause within the window stays off.
     concurrent_fences: the largest number of fences at a time.
     """
 

@@ -16,6 +16,7 @@ from functools import cached_property
 
 from .maintenance import Maintenance, told
 from .membership import Membership
+from .past_fences import FenceCause, past_fences
 from .states import ACTIVE, HELD, ServiceState
 
 EVENTS_KEPT = 200
@@ -214,13 +215,14 @@ class NodeStatus:
     """A node: its state, the reason, and the proof if it is dead.
 
     *boot* is the last boot that its LRM reported: a dead node is back only with another one.
-    *fenced* are the times of its last fences, to detect fence loops.  *pending_fences* may still
-    power the node off, at most one of each sender, in the order of ``FenceSender``.  *attempt*
-    counts the tries of the present fence or power-on, *power* follows the latter.  *mode* is its
-    LRM's last mode, empty for ``active``; it stays while the node is silent.  *demanded* says that
-    a service asked for the fence, so a heartbeat does not cancel it.  *up_again* says that since
-    its proof it answered on the network, or an earlier manager was about to power it on.  *kept* is
-    the maintenance of the last event, in words.
+    *fenced* are the times of its last fences, to detect fence loops, and *fence_causes* why, in
+    the same order (``past_fences.py``).  *pending_fences* may still power the node off, at most
+    one of each sender, in the order of ``FenceSender``.  *attempt* counts the tries of the present
+    fence or power-on, *power* follows the latter.  *mode* is its LRM's last mode, empty for
+    ``active``; it stays while the node is silent.  *demanded* says that a service asked for the
+    fence, so a heartbeat does not cancel it.  *up_again* says that since its proof it answered on
+    the network, or an earlier manager was about to power it on.  *kept* is the maintenance of the
+    last event, in words.
     """
 
     state: NodeState = NodeState.UNKNOWN
@@ -229,6 +231,7 @@ class NodeStatus:
     boot: str = ""
     proof: Proof | None = None
     fenced: tuple[float, ...] = ()
+    fence_causes: tuple[FenceCause, ...] = ()
     pending_fences: tuple[PendingFence, ...] = ()
     attempt: int = 0
     retry_after: float = 0.0
@@ -242,6 +245,20 @@ class NodeStatus:
         """Return this node as one to be fenced, with no attempt made yet."""
         fence = NodeState.FENCE
         return replace(self, state=fence, reason=reason, attempt=0, retry_after=0.0)
+
+    @property
+    def past_fences(self) -> dict[float, FenceCause]:
+        """The cause of each fence that has ended, by the time at which it was sent."""
+        return past_fences(self.fenced, self.fence_causes)
+
+    def with_past_fences(self, fences: Mapping[float, FenceCause]) -> NodeStatus:
+        """Return this status with other fences that have ended."""
+        times = tuple(sorted(fences))
+        causes = tuple(fences[at] for at in times)
+        if set(causes) <= {FenceCause.SILENT}:
+            # Silence needs no room in the record.
+            causes = ()
+        return replace(self, fenced=times, fence_causes=causes)
 
     def fence_sent_by(self, sender: FenceSender) -> float:
         """Return when a sender's pending fence was sent, 0 if there is none."""

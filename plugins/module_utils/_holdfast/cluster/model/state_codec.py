@@ -27,6 +27,7 @@ from ...documents import (
 )
 from .maintenance import maintenance_document, maintenance_from_document
 from .membership import membership_document, membership_from_document
+from .past_fences import FenceCause
 from .state import (
     ClusterState,
     Event,
@@ -87,6 +88,8 @@ def _plain(status: ServiceStatus | NodeStatus) -> dict[str, Any]:
     row["state"] = status.state.value
     if isinstance(status, NodeStatus):
         row.pop("pending_fences", None)
+        if status.fence_causes:
+            row["fence_causes"] = [one.value for one in status.fence_causes]
         row.update(_proof_row(status), **_pending_row(status))
     if isinstance(status, ServiceStatus) and status.state in HELD:
         # Older versions read the state below, and leave the service alone, too.
@@ -180,6 +183,12 @@ def _derived(_value: object) -> None:
     """Return nothing for a field that is made of several of its row."""
 
 
+def _fence_cause(value: object) -> FenceCause:
+    """Return the cause of a fence; one of a later version counts like silence."""
+    known = {one.value: one for one in FenceCause}
+    return known.get(text(value), FenceCause.SILENT)
+
+
 _state = one_of(ServiceState)
 _known_power = one_of(Power)
 _proof_kind = one_of(ProofKind)
@@ -194,6 +203,7 @@ _SERVICE = fields_of(ServiceStatus, state=_state, before=_before)
 _NODE = fields_of(
     NodeStatus,
     state=one_of(NodeState),
+    fence_causes=list_of(_fence_cause),
     proof=_derived,
     pending_fences=_derived,
     power=_power,
