@@ -161,6 +161,11 @@ metadata:
         role:
           description: The role in which a C(monitor) is for it, as written, or empty.
           type: str
+    api_version:
+      description:
+        - The version of the OCF resource agent API that it states, such as V(1.1); empty if it
+          states none. An agent with another major version than 1 cannot be used.
+      type: str
     unique_groups:
       description: The names of the parameters in each group that must be unique.
       type: dict
@@ -188,6 +193,7 @@ metadata:
         start_delay: null
         depth: 0
         role: ''
+    api_version: "1.0"
     unique_groups:
       state:
         - state

@@ -12,7 +12,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.embedd
     EmbeddedLeases,
 )
 from ansible_collections.holdfast.ha.tests.unit.module_runner import run_failing, run_module, run_ok
-from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import write_agent
+from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import METADATA, write_agent
 
 PASSWORD = "4711007"
 """Digits, because the password of the agent in these tests is a number."""
@@ -113,6 +113,19 @@ def given(config, password=None, **changes):
 @pytest.mark.parametrize("check", [True, False], ids=["check mode", "for real"])
 def test_what_is_wrong_fails_the_task(module_options, change, part, check):
     assert part in run_failing("service", {**module_options, **change}, check)
+
+
+@pytest.mark.parametrize("module", ["service", "ocf_action"])
+@pytest.mark.parametrize("check", [True, False], ids=["check mode", "for real"])
+def test_an_agent_of_another_major_version_of_ocf_is_refused(options, tmp_path, module, check):
+    newer = METADATA.replace("<version>1.1</version>", "<version>2.0</version>")
+    write_agent(tmp_path, "exit 0", type="newer", metadata=newer)
+    asked = {**options, "resources": [{"name": "one", "agent": "ocf:test:newer"}]}
+    if module == "ocf_action":
+        asked = {"name": "web", "agent": "ocf:test:newer", "state": "started"}
+        asked["agent_directories"] = [str(tmp_path)]
+    message = run_failing(module, asked, check)
+    assert "ocf:test:newer follows version 2.0 of the OCF resource agent API" in message
 
 
 def test_a_node_that_is_off_cannot_declare(module_options, tmp_path):

@@ -24,7 +24,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
     AgentWork,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration
-from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import write_agent
+from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import METADATA, write_agent
 
 BODY = """
 here={here}
@@ -243,6 +243,33 @@ def test_a_service_whose_agent_is_not_installed_here_is_not_begun(node):
     assert (outcome, sight) == (Outcome.FAILED, Sight.STOPPED)
     assert text.startswith("b: The resource agent ocf:test:absent is not installed")
     assert (node.calls(), node.waits) == ([], [])
+
+
+def test_an_agent_of_another_major_version_of_ocf_is_not_started(node):
+    """Its answers may mean something else.  What runs already can still be stopped."""
+    service = node.service("a")
+    node.do(JobKind.START, service)
+    newer = METADATA.replace("<version>1.1</version>", "<version>2.0</version>")
+    write_agent(node.folder / "ocf", BODY.format(here=node.folder), metadata=newer)
+    assert node.do(JobKind.STOP, service)[0] is Outcome.OK
+    node.calls()
+    outcome, sight, text = node.do(JobKind.START, service)
+    assert (outcome, sight, node.calls()) == (Outcome.FAILED, Sight.STOPPED, [])
+    assert text.startswith("a: The resource agent ocf:test:thing follows version 2.0 of the OCF")
+
+
+def test_a_start_waits_for_the_metadata_of_an_agent_once(node):
+    service = node.service("a")
+    write_agent(node.folder / "ocf", BODY.format(here=node.folder), metadata="none at all\n")
+    path = node.folder / "ocf" / "resource.d" / "test" / "thing"
+    path.write_text(
+        path.read_text().replace(
+            "= meta-data ]; then", f"= meta-data ]; then echo x >> {node.folder}/read;"
+        )
+    )
+    for _time in range(3):
+        assert node.do(JobKind.START, service)[0] is Outcome.OK
+    assert (node.folder / "read").read_text() == "x\n"
 
 
 @pytest.mark.parametrize("ran", [False, True])

@@ -21,6 +21,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.metadata
     deprecation_warnings,
     load_metadata,
     parse_metadata,
+    require_api,
     seconds,
 )
 from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import METADATA, write_agent
@@ -63,6 +64,37 @@ def test_parameters_and_actions_are_read_whole():
     assert mode.options == ("a", "b")
     assert THING.version == "1.1"
     assert [one.depth for one in THING.actions if one.name == "monitor"] == [0, 10]
+
+
+@pytest.mark.parametrize(
+    ("version", "usable"),
+    [
+        *(("<version>1.0</version>", True), ("<version> 1.1\n</version>", True), ("", True)),
+        *(("<version>1</version>", True), ("<version>1.7</version>", True)),
+        # Not versions of the API but the agents' own (SAPHana).
+        *(("<version>0.154.0</version>", True), ("<version>2024-06</version>", True)),
+        *(("<version>2.0</version>", False), ("<version>2</version>", False)),
+        *(("<version>0.9</version>", False), ("<version>10.1</version>", False)),
+    ],
+)
+def test_an_agent_of_another_major_version_of_the_api_is_refused(version, usable):
+    metadata = parse_metadata(METADATA.replace("<version>1.1</version>", version))
+    if usable:
+        require_api(metadata, "ocf:test:thing")
+        return
+    with pytest.raises(AgentError) as told:
+        require_api(metadata, "ocf:test:thing")
+    assert f"ocf:test:thing follows version {metadata.api_version} of the OCF" in str(told.value)
+    assert "only version 1.x is supported" in str(told.value)
+
+
+def test_the_version_of_an_agent_itself_is_not_that_of_the_api():
+    text = METADATA.replace("<version>1.1</version>", "").replace(
+        'version="1.0">', 'version="2.0">'
+    )
+    metadata = parse_metadata(text)
+    assert (metadata.version, metadata.api_version) == ("2.0", "")
+    require_api(metadata, "ocf:test:thing")
 
 
 def test_what_only_the_newer_schema_has_is_read_too():

@@ -3,7 +3,8 @@
 """The metadata of a resource agent, and the check of parameters and meta attributes.
 
 Reading is tolerant: log lines before the XML, odd defaults, missing types and unknown versions
-do no harm.  Output that is not metadata is an error, whatever the exit status.
+do no harm.  Output that is not metadata is an error, whatever the exit status.  Before an agent is
+used, ``require_api`` refuses one of another major version of the OCF API.
 
 The type of a parameter in the metadata is advice.  Where a parameter's own default is not of
 its type, its value is not checked.
@@ -74,6 +75,11 @@ _UNITS = {
     "d": 86400.0,
 }
 
+API_MAJOR = 1
+"""The major version of the OCF resource agent API that calls follow (``agent.AgentCall``)."""
+
+_API_VERSION = re.compile(r"([0-9]+)(?:\.[0-9]+)?\Z", re.ASCII)
+
 _START = re.compile(r"<\?xml|<!DOCTYPE|<resource-agent")
 _END = "</resource-agent>"
 
@@ -117,7 +123,11 @@ class Action:
 
 @dataclass(frozen=True)
 class AgentMetadata:
-    """A resource agent's metadata.  Actions may repeat: a monitor for each depth or role."""
+    """A resource agent's metadata.  Actions may repeat: a monitor for each depth or role.
+
+    ``api_version`` is the text of the element ``version``, which OCF has for the version of its
+    API; empty without one.  ``version`` is the agent's own where that is missing.
+    """
 
     name: str
     version: str
@@ -125,6 +135,7 @@ class AgentMetadata:
     longdesc: str
     parameters: tuple[Parameter, ...]
     actions: tuple[Action, ...]
+    api_version: str = ""
 
     def parameter(self, name: str) -> Parameter | None:
         """Return the parameter *name*, or None."""
@@ -158,14 +169,40 @@ def parse_metadata(text: str, agent: str = "the agent") -> AgentMetadata:
     Raises AgentError naming *agent* when there is none or when it is not well-formed.
     """
     root = metadata_root(text, agent)
+    api_version = (root.findtext("version") or "").strip()
     return AgentMetadata(
         name=root.get("name", ""),
-        version=(root.findtext("version") or root.get("version") or "").strip(),
+        version=api_version or root.get("version", "").strip(),
         shortdesc=" ".join(_text(root, "shortdesc").split()),
         longdesc=_text(root, "longdesc"),
         parameters=tuple(parse_parameter(one) for one in root.iterfind("parameters/parameter")),
         actions=tuple(_action(one) for one in root.iterfind("actions/action")),
+        api_version=api_version,
     )
+
+
+def why_not_supported(metadata: AgentMetadata, agent: str) -> str:
+    """Return why *agent* cannot be used: its OCF API has another major version than 1; or "".
+
+    A minor version adds to the API and changes nothing of it (OCF 1.1, API version).  A version
+    that is not of the form 1.1 is not one of the API: some agents have their own there, such as
+    SAPHana with 0.154.0.
+    """
+    version = _API_VERSION.match(metadata.api_version)
+    if version is None or int(version.group(1)) == API_MAJOR:
+        return ""
+    return (
+        f"The resource agent {agent} follows version {metadata.api_version} of the OCF resource"
+        f" agent API; only version {API_MAJOR}.x is supported. Install a version of the agent for"
+        f" OCF {API_MAJOR}.x."
+    )
+
+
+def require_api(metadata: AgentMetadata, agent: str) -> None:
+    """Raise AgentError with the reason if *agent* is ``why_not_supported``."""
+    why = why_not_supported(metadata, agent)
+    if why:
+        raise AgentError(why)
 
 
 def metadata_root(text: str, agent: str) -> xml.Element:

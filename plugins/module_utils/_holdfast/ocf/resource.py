@@ -23,6 +23,7 @@ from .metadata import (
     check_meta_of_action,
     check_parameters,
     load_metadata,
+    require_api,
 )
 from .remains import Traces, require_no_remains
 
@@ -65,8 +66,8 @@ def prepare(
     """Return the resource *instance* of *agent* with its parameters checked.
 
     *timeout* is in seconds.  Calls the agent for its metadata only.  Raises InputError for a
-    value that is not acceptable, and AgentError when the agent is not installed or has no
-    metadata.
+    value that is not acceptable, and AgentError when the agent is not installed, has no
+    metadata, or follows another major version of the OCF API.
     """
     if not instance or "/" in instance or not instance.isprintable():
         raise InputError("name", instance, "a name that can be part of a file's name")
@@ -76,6 +77,7 @@ def prepare(
     attributes = check_meta(meta or {})
     path = locate(name, directories)
     metadata = load_metadata(path, agent=name, ocf_root=ocf_root)
+    require_api(metadata, agent)
     shared = AgentCall(
         name,
         monitor_action,

@@ -25,9 +25,10 @@ from ...cluster.model.allowed_agents import why_not_allowed
 from ...cluster.model.jobs import Job, JobEnd, JobKind, Sight
 from ...cluster.model.report import Outcome
 from ...cluster.model.service import Resource, Service
-from ...errors import HoldfastError, StorageError
-from ...ocf.agent import SEARCH_PATH, AgentCall, locate, parse_agent
+from ...errors import AgentError, HoldfastError, StorageError
+from ...ocf.agent import SEARCH_PATH, AgentCall, AgentName, locate, parse_agent
 from ...ocf.call import MEANINGS, PERMISSION, OcfResult, call
+from ...ocf.metadata import load_metadata, why_not_supported
 from ...ocf.secret_sources import SecretReader, parameter_of
 from ...process.family import MARK as RUN
 from ...process.family import Family, carried, carries, process_table
@@ -36,6 +37,9 @@ from ..configuration import MARK, NodeConfiguration
 
 RETRY_WAIT = 1.0
 """Seconds between a failed start and the next try on the same node."""
+
+METADATA_WAIT = 5.0
+"""Seconds that an agent gets to print its metadata before a start.  They took up to 2 s."""
 
 
 class AgentWork:
@@ -63,6 +67,7 @@ class AgentWork:
         self._forbidden = forbidden
         self._ran_here = ran_here
         self._secrets = SecretReader(configuration.secrets_folder)
+        self._not_supported: dict[tuple[str, int, int], str] = {}
 
     def carry_out(self, job: Job) -> JobEnd:
         """Do a job and return how it ended; raises no error of an agent."""
@@ -75,6 +80,8 @@ class AgentWork:
 
     def _do(self, job: Job) -> tuple[Outcome, Sight, str]:
         if job.kind is JobKind.PROBE:
+            # Every node probes a new service: a failover finds the answer of each agent here.
+            self._missing_agents(job.service)
             return (Outcome.OK, *self._look(job.service, health=False))
         if job.kind is JobKind.MONITOR:
             return (Outcome.OK, *self._look(job.service, health=True))
@@ -148,12 +155,36 @@ class AgentWork:
 
     def _missing_agents(self, service: Service) -> str:
         """Return why an agent of the service cannot be called, or ""."""
+        refused = why_not_allowed(service.agents, self._configuration.allowed_agents)
+        if refused:
+            return refused
         for resource in service.resources:
             try:
-                locate(parse_agent(resource.agent), self._configuration.agent_directories)
-            except HoldfastError as error:
-                return f"{resource.name}: {error}"
-        return why_not_allowed(service.agents, self._configuration.allowed_agents)
+                agent = parse_agent(resource.agent)
+                path = locate(agent, self._configuration.agent_directories)
+                missing = self._why_not_supported(agent, path)
+            except (HoldfastError, OSError) as error:
+                missing = str(error)
+            if missing:
+                return f"{resource.name}: {missing}"
+        return ""
+
+    def _why_not_supported(self, agent: AgentName, path: str) -> str:
+        """Return why the agent is not supported, or ""; kept until its file changes.
+
+        An agent that prints no metadata is not refused: on a busy node that may be for lack of
+        time, and the start reports what is wrong with it.
+        """
+        file = Path(path).stat()
+        key = (path, file.st_ino, file.st_mtime_ns)
+        if key not in self._not_supported:
+            try:
+                metadata = load_metadata(path, agent=agent, deadline=METADATA_WAIT)
+            except AgentError:
+                self._not_supported[key] = ""
+            else:
+                self._not_supported[key] = why_not_supported(metadata, str(agent))
+        return self._not_supported[key]
 
     def _missing_secrets(self, service: Service) -> str:
         """Return why a secret of the service cannot be read, or ""."""

@@ -30,7 +30,7 @@ from ...node.cluster_key import ClusterKey
 from ...node.configuration import NodeConfiguration, load
 from ...node.service_secrets import ServiceSecrets
 from ...ocf.agent import locate, parse_agent
-from ...ocf.metadata import AgentMetadata, check_parameters, load_metadata
+from ...ocf.metadata import AgentMetadata, check_parameters, load_metadata, require_api
 from ...ocf.secret_sources import parameter_of, sources_in
 from ...result import Result
 from ...secret_sources import FILE, given_by
@@ -193,6 +193,7 @@ def check_agents(
             path = locate(agent, configuration.agent_directories)
             known[resource.agent] = load_metadata(path, agent=agent)
         metadata = known[resource.agent]
+        require_api(metadata, resource.agent)
         if given:
             _check_parameters(metadata, resource, configuration)
             _refuse_new_secrets(metadata, service.id, resource, present, configuration)
