@@ -16,10 +16,10 @@ RESOURCE = {
     "agent": {"type": "str", "required": True},
     "parameters": {"type": "dict", "default": {}},
     "secrets": {"type": "list", "elements": "str", "default": [], "no_log": False},
-    "start_timeout": {"type": "float", "default": 30},
-    "stop_timeout": {"type": "float", "default": 30},
-    "monitor_timeout": {"type": "float", "default": 20},
-    "monitor_interval": {"type": "float", "default": 10},
+    "start_timeout": {"type": "float"},
+    "stop_timeout": {"type": "float"},
+    "monitor_timeout": {"type": "float"},
+    "monitor_interval": {"type": "float"},
 }
 
 SERVICE = Options(
@@ -43,6 +43,7 @@ SERVICE = Options(
         "live_migration": {"type": "bool"},
         "after": {"type": "list", "elements": "str"},
         "fence_on_stop_failure": {"type": "bool"},
+        "validate": {"type": "bool", "default": True},
     }
 )
 """What can be declared of a service."""

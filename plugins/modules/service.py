@@ -78,21 +78,27 @@ options:
         elements: str
         default: []
       start_timeout:
-        description: Seconds after which a start has failed.
+        description:
+          - Seconds after which a start has failed.
+          - By default it stays as it is declared. A new resource gets what its agent advises, or
+            30 seconds without advice. A later version of the agent changes nothing, because a
+            service whose timeouts change is restarted.
         type: float
-        default: 30
       stop_timeout:
-        description: Seconds after which a stop has failed.
+        description:
+          - Seconds after which a stop has failed. The default is that of
+            O(resources[].start_timeout).
         type: float
-        default: 30
       monitor_timeout:
-        description: Seconds after which a monitor has failed.
+        description:
+          - Seconds after which a monitor has failed. The default is that of
+            O(resources[].start_timeout), with 20 seconds without advice.
         type: float
-        default: 20
       monitor_interval:
-        description: Seconds between two monitors.
+        description:
+          - Seconds between two monitors.
+          - By default it stays as it is declared, and is 10 seconds for a new resource.
         type: float
-        default: 10
   max_restart:
     description:
       - How often a start that failed, or a service that died, is tried again on its node.
@@ -168,6 +174,17 @@ options:
         minute, has O(max_relocate) more of them fenced at most. Then it stays in error.
       - The default for a new service is V(false).
     type: bool
+  validate:
+    description:
+      - Whether the resource agents of this node check what is new or changed, in check mode too.
+      - The action C(validate-all) is called where the agent has it. An agent that refuses the
+        parameters fails the task. One that misses a program or file on this node gives a warning,
+        because the service may run on other nodes.
+      - A parameter that an agent calls unique, such as C(ip) of C(ocf:heartbeat:IPaddr2), must
+        differ from that of all other resources of this agent. Unique groups count together.
+      - With V(false) neither is done. The names and types of parameters are checked always.
+    type: bool
+    default: true
   replace:
     description:
       - Whether a service that is declared already may be changed or removed. With V(false) that

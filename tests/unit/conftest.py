@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
-    service as operations_service,
+    agent_checks,
 )
 from hypothesis import HealthCheck, settings
 
@@ -18,4 +18,4 @@ settings.load_profile("holdfast")
 @pytest.fixture
 def an_earlier_version(monkeypatch):
     """Take secrets in declarations, as versions did that had no other way for them."""
-    monkeypatch.setattr(operations_service, "has_secret", lambda *_arguments: False)
+    monkeypatch.setattr(agent_checks, "has_secret", lambda *_arguments: False)

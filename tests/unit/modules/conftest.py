@@ -14,14 +14,14 @@ from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
     document,
     join,
 )
-from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import write_agent
+from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import SHARED, write_agent
 
 
 @pytest.fixture
 def node_config(tmp_path):
     """The path of the configuration of n1, which is on, with the agent ocf:test:thing."""
     create_storage(tmp_path)
-    write_agent(tmp_path / "ocf", "exit 7")
+    write_agent(tmp_path / "ocf", '[ "$1" != monitor ] || exit 7', metadata=SHARED)
     node = configuration(tmp_path)
     path = node.folder / "node.json"
     path.write_text(json.dumps(document(tmp_path)))

@@ -30,7 +30,7 @@ from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
     document,
     join,
 )
-from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import write_agent
+from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import SHARED, write_agent
 
 RESOURCE = {"name": "r", "agent": "ocf:test:thing", "parameters": {"path": "/srv/x"}}
 
@@ -41,7 +41,7 @@ class Cluster:
     def __init__(self, folder):
         self.folder = folder
         create_storage(folder)
-        write_agent(folder / "ocf", "exit 0")
+        write_agent(folder / "ocf", "exit 0", metadata=SHARED)
         self.configuration = configuration(folder)
         self.path = self.configuration.folder / "node.json"
         self.path.write_text(json.dumps(document(folder)))

@@ -13,7 +13,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     InputError,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
-    service as operations_service,
+    agent_checks,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.configuration import (  # noqa: E501
     declare_configuration,
@@ -216,12 +216,12 @@ def test_if_one_is_not_acceptable_none_is_declared(cluster, rows, error, part, c
 
 def test_an_agent_of_many_services_is_asked_once(cluster, monkeypatch):
     asked = []
-    load = operations_service.load_metadata
+    load = agent_checks.load_metadata
 
     def counted(path, **more):
         asked.append(path)
         return load(path, **more)
 
-    monkeypatch.setattr(operations_service, "load_metadata", counted)
+    monkeypatch.setattr(agent_checks, "load_metadata", counted)
     declare(cluster, [service(f"s{number}") for number in range(5)])
     assert len(asked) == 1

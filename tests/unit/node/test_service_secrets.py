@@ -41,7 +41,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.ope
     exported,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.declaring import Cluster
-from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import write_agent
+from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import SHARED, write_agent
 
 SECRET = "4711007"
 OTHER = "1234567"
@@ -68,7 +68,7 @@ def cluster(tmp_path):
     cluster.path.write_text(json.dumps({**document, "cluster_key": str(key)}))
     put(key, keys_text([FIRST]))
     authenticate(cluster, "warn")
-    write_agent(tmp_path / "ocf", AGENT)
+    write_agent(tmp_path / "ocf", AGENT, metadata=SHARED)
     (key.parent / "secrets").mkdir()
     put(key.parent / "secrets" / "web", SECRET + "\n")
     yield cluster
@@ -188,7 +188,7 @@ def test_a_secret_itself_is_not_declared_and_the_way_to_do_it_is_told(cluster):
 def declared_by_an_earlier_version(cluster, monkeypatch, **parameters):
     with monkeypatch.context() as patched:
         name = "ansible_collections.holdfast.ha.plugins.module_utils._holdfast"
-        patched.setattr(f"{name}.operator.operations.service.has_secret", lambda *_: False)
+        patched.setattr(f"{name}.operator.operations.agent_checks.has_secret", lambda *_: False)
         cluster.service(resources=[resource(**parameters)])
 
 

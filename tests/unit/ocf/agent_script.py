@@ -34,6 +34,9 @@ METADATA = """<?xml version="1.0"?>
 </resource-agent>
 """
 
+SHARED = METADATA.replace(' unique="1"', "")
+"""The metadata of an agent whose resources may all have the same parameters."""
+
 
 def write_agent(root, body, provider="test", type="thing", metadata=METADATA):
     """Write an agent below *root* whose action is in $1 for the shell text *body*."""

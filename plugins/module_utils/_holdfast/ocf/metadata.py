@@ -157,10 +157,10 @@ class AgentMetadata:
                 groups.setdefault(one.unique_group, []).append(one.name)
         return groups
 
-    def advised_timeout(self, action: str) -> float:
-        """Return the longest advised timeout of *action* in seconds, 20 without advice."""
+    def advised_timeout(self, action: str, default: float = 20.0) -> float:
+        """Return the longest advised timeout of *action* in seconds, *default* without advice."""
         advice = [one.timeout for one in self.actions if one.name == action and one.timeout]
-        return max(advice, default=20.0)
+        return max(advice, default=default)
 
 
 def parse_metadata(text: str, agent: str = "the agent") -> AgentMetadata:

@@ -23,9 +23,9 @@ from ...cluster.model.rules import NodeRule, ServiceRule
 from ...cluster.model.service import service_from_options
 from ...errors import InputError
 from ...node.configuration import NodeConfiguration, load
-from ...ocf.metadata import AgentMetadata
 from ...result import Result
 from ...secrets import without_secrets
+from .agent_checks import Agents, refuse_shared_values
 from .change import change_wanted
 from .export import (
     ABSENT,
@@ -40,7 +40,7 @@ from .export import (
     read_configuration,
 )
 from .policy import given_options, merged_policy, rule_from_options
-from .service import check_agents, merged_service, with_sources
+from .service import merged_service
 
 Rows = Mapping[str, Mapping[str, Any]]
 """Options of the module ``service`` or ``rule``, by the name of the service or rule."""
@@ -55,12 +55,13 @@ def declare_configuration(options: Mapping[str, Any], check: bool) -> Result:
     services = by_name("services", options["services"] or ())
     rules = by_name("rules", options["rules"] or ())
     policy = options.get(POLICY) or {}
-    services = _checked(services, configuration)
+    agents = Agents(configuration)
+    services, warnings = _checked(services, configuration, agents)
 
     def plan(wanted: Wanted) -> Wanted:
         with told_of(POLICY):
             with_policy = wanted.with_policy(merged_policy(wanted, policy))
-        return declared(with_policy, services, rules, configuration)
+        return declared(with_policy, services, rules, agents, configuration)
 
     change = change_wanted(configuration, plan, check=check)
     told = [asdict(one) for one in differences(change.before, change.after)]
@@ -69,11 +70,12 @@ def declare_configuration(options: Mapping[str, Any], check: bool) -> Result:
         {"version": change.after.version, "differences": told},
         exported(change.before),
         exported(change.after),
+        warnings,
     )
 
 
 def declared(
-    wanted: Wanted, services: Rows, rules: Rows, configuration: NodeConfiguration
+    wanted: Wanted, services: Rows, rules: Rows, agents: Agents, configuration: NodeConfiguration
 ) -> Wanted:
     """Return *wanted* with *services* and *rules* as their options say.
 
@@ -87,10 +89,13 @@ def declared(
     for name, row in services.items():
         with told_of("services", name):
             if row["state"] != ABSENT:
-                present.append(service_from_options(merged_service(wanted, row)))
+                present.append(service_from_options(merged_service(wanted, row, agents.known)))
             elif name in wanted.services:
                 result = result.without_service(name)
     result = result.with_services(present)
+    validated = {one.id for one in present if services[one.id].get("validate", True)}
+    unchecked = {key: one for key, one in result.services.items() if key not in validated}
+    refuse_shared_values({**wanted.services, **unchecked}, result.services, agents.known)
     for name, row in rules.items():
         if row["state"] != ABSENT:
             with told_of("rules", name):
@@ -109,20 +114,23 @@ def by_name(kind: str, rows: Sequence[Mapping[str, Any]]) -> Rows:
     return found
 
 
-def _checked(services: Rows, configuration: NodeConfiguration) -> Rows:
-    """Return *services* with the sources of their secrets; each agent is asked once.
+def _checked(
+    services: Rows, configuration: NodeConfiguration, agents: Agents
+) -> tuple[Rows, list[str]]:
+    """Return *services* with the sources of their secrets, and warnings.
 
-    Raises ``InputError`` for services whose agents are missing or cannot do it.
+    Raises ``InputError`` or ``AgentError`` for services whose agents are missing or refuse them.
     """
     live = read_configuration(configuration)
-    known: dict[str, AgentMetadata] = {}
+    warnings: list[str] = []
     checked = dict(services)
     for name, row in services.items():
         if row["state"] != ABSENT:
             with told_of("services", name):
-                check_agents(row, live, configuration, known)
-                checked[name] = with_sources(row, configuration, known)
-    return checked
+                service = service_from_options(merged_service(live, row))
+                warnings += agents.check(live, service, row)
+                checked[name] = agents.with_sources(row)
+    return checked, warnings
 
 
 @contextmanager
@@ -233,6 +241,7 @@ def _shown(rows: Rows, planned: list[dict[str, Any]]) -> list[Any]:
     found = []
     for name, row in sorted(rows.items()):
         given = {key: value for key, value in row.items() if value is not None}
+        given.pop("validate", None)
         if row["state"] != ABSENT or name not in there:
             found.append(there.get(name) or without_secrets(given))
     return found

@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ... import names
-from ...cluster.model.allowed_agents import why_not_allowed
 from ...cluster.model.desired import CLEAR, STOP, Request, Wanted
 from ...cluster.model.service import (
     STARTED,
@@ -25,22 +23,16 @@ from ...cluster.model.service import (
 )
 from ...cluster.model.state import ClusterState, ServiceStatus
 from ...cluster.model.states import ServiceState
-from ...errors import HoldfastError, InputError
-from ...node.cluster_key import ClusterKey
-from ...node.configuration import NodeConfiguration, load
-from ...node.service_secrets import ServiceSecrets
-from ...ocf.agent import locate, parse_agent
-from ...ocf.metadata import AgentMetadata, check_parameters, load_metadata, require_api
-from ...ocf.secret_sources import parameter_of, sources_in
+from ...errors import InputError
+from ...node.configuration import load
+from ...ocf.metadata import AgentMetadata
 from ...result import Result
-from ...secret_sources import FILE, given_by
-from ...secrets import HIDDEN, has_secret, shown, without_secrets
+from ...secrets import HIDDEN, shown, without_secrets
+from .agent_checks import Agents, refuse_shared_values
 from .change import change_and_wait, no_use, read_cluster
 
-PARAMETERS = "resources.parameters"
-
-MIGRATION = ("migrate_to", "migrate_from")
-"""The actions that an agent needs for a live migration (OCF 1.1, Actions)."""
+ADVISED = {"start_timeout": "start", "stop_timeout": "stop", "monitor_timeout": "monitor"}
+"""The times of a resource for which its agent has advice, and the action of each."""
 
 SERVICE_KEYS = (
     *("state", "resources", "max_restart", "max_relocate", "failback"),
@@ -61,10 +53,12 @@ def declare_service(options: Mapping[str, Any], check: bool) -> Result:
     absent = options["state"] == "absent"
     present, state = read_cluster(configuration)
     once = _requests(options, state.services.get(name))
+    agents = Agents(configuration)
+    warnings: list[str] = []
     if not absent:
-        known: dict[str, AgentMetadata] = {}
-        check_agents(options, present, configuration, known)
-        options = with_sources(options, configuration, known)
+        merged = service_from_options(merged_service(present, options))
+        warnings = agents.check(present, merged, options)
+        options = agents.with_sources(options)
 
     def plan(wanted: Wanted) -> Wanted:
         after = change(wanted)
@@ -76,8 +70,10 @@ def declare_service(options: Mapping[str, Any], check: bool) -> Result:
         if absent:
             return wanted.without_service(name) if name in wanted.services else wanted
         before = wanted.services.get(name)
-        service = service_from_options(merged_service(wanted, options))
+        service = service_from_options(merged_service(wanted, options, agents.known))
         after = wanted.with_service(service)
+        if options.get("validate", True):
+            refuse_shared_values(wanted.services, after.services, agents.known)
         request = once.get(CLEAR)
         if before is not None and (before.state, service.state) == (STARTED, STOPPED):
             request = once.get(STOP, request)
@@ -98,13 +94,18 @@ def declare_service(options: Mapping[str, Any], check: bool) -> Result:
             "node": status.node if status is not None else "",
             "reason": status.why if status is not None else "",
         }
-    return Result(done.changed, values, _service(done.before, name), _service(done.after, name))
+    before, after = _service(done.before, name), _service(done.after, name)
+    return Result(done.changed, values, before, after, warnings)
 
 
-def merged_service(wanted: Wanted, options: Mapping[str, Any]) -> dict[str, Any]:
+def merged_service(
+    wanted: Wanted, options: Mapping[str, Any], known: Mapping[str, AgentMetadata] | None = None
+) -> dict[str, Any]:
     """Return the given options of a service, the others as they are declared.
 
-    A secret that is given as an export hides it stays as it is declared too.
+    A secret that is given as an export hides it stays as it is declared too, and so does a time of
+    a resource that is not given.  One that is not declared either is what the agent advises, by
+    the *known* metadata.
     """
     present = wanted.services.get(options["name"])
     merged: dict[str, Any] = {"name": options["name"]}
@@ -114,8 +115,26 @@ def merged_service(wanted: Wanted, options: Mapping[str, Any]) -> dict[str, Any]
         if options.get(key) is not None:
             merged[key] = options[key]
     if options.get("resources") is not None:
-        merged["resources"] = [_with_secrets(row, present) for row in options["resources"]]
+        merged["resources"] = [
+            _with_times(_with_secrets(row, present), present, known or {})
+            for row in options["resources"]
+        ]
     return merged
+
+
+def _with_times(row: Any, present: Service | None, known: Mapping[str, AgentMetadata]) -> Any:
+    """Return a resource as options with the times that are not given."""
+    if not isinstance(row, Mapping):
+        return row
+    times: dict[str, float] = {}
+    metadata = known.get(str(row.get("agent")))
+    for key, action in ADVISED.items():
+        if metadata is not None:
+            times[key] = metadata.advised_timeout(action, getattr(Resource, key))
+    for resource in present.resources if present is not None else ():
+        if (resource.name, resource.agent) == (row.get("name"), row.get("agent")):
+            times.update({key: getattr(resource, key) for key in (*ADVISED, "monitor_interval")})
+    return {**row, **{key: time_ for key, time_ in times.items() if row.get(key) is None}}
 
 
 def _with_secrets(row: Any, present: Service | None) -> Any:
@@ -164,112 +183,6 @@ def _requests(options: Mapping[str, Any], status: ServiceStatus | None) -> dict[
         if status is not None and status.state is ServiceState.ERROR:
             asked[CLEAR] = Request(CLEAR, time.time())
     return asked
-
-
-def check_agents(
-    options: Mapping[str, Any],
-    present: Wanted,
-    configuration: NodeConfiguration,
-    known: dict[str, AgentMetadata],
-) -> None:
-    """Raise ``InputError`` for a missing node or agent, and for what the agents cannot do.
-
-    Resources that are not given are not checked again, unless they are to migrate.  *known* has
-    the metadata of agents that were asked already; more is added to it.
-    """
-    service = service_from_options(merged_service(present, options))
-    given = bool(options.get("resources"))
-    if service.node:
-        configuration.require_member(service.node)
-    refused = why_not_allowed(service.agents, configuration.allowed_agents) if given else ""
-    if refused:
-        expected = f"an agent that {configuration.node} may run; {refused}"
-        raise InputError("resources.agent", ", ".join(service.agents), expected)
-    for resource in service.resources:
-        if not given and not service.live_migration:
-            continue
-        if resource.agent not in known:
-            agent = parse_agent(resource.agent, "resources.agent")
-            path = locate(agent, configuration.agent_directories)
-            known[resource.agent] = load_metadata(path, agent=agent)
-        metadata = known[resource.agent]
-        require_api(metadata, resource.agent)
-        if given:
-            _check_parameters(metadata, resource, configuration)
-            _refuse_new_secrets(metadata, service.id, resource, present, configuration)
-        missing = [one for one in MIGRATION if not metadata.supports(one)]
-        if service.live_migration and missing:
-            raise InputError(
-                "live_migration",
-                True,
-                f"false for {service.id!r}: {resource.agent} has no action {' and '.join(missing)}",
-            )
-
-
-def _check_parameters(
-    metadata: AgentMetadata, resource: Resource, configuration: NodeConfiguration
-) -> None:
-    sources = sources_in(metadata, resource.parameters, configuration.secrets_folder, PARAMETERS)
-    others = {name: one for name, one in resource.parameters.items() if name not in sources}
-    check_parameters(metadata, others, PARAMETERS, [parameter_of(one) for one in sources])
-    for name in resource.secrets:
-        if metadata.parameter(name) is None:
-            raise InputError("resources.secrets", name, f"a parameter of {resource.agent}")
-
-
-def _refuse_new_secrets(
-    metadata: AgentMetadata,
-    service_id: str,
-    resource: Resource,
-    present: Wanted,
-    configuration: NodeConfiguration,
-) -> None:
-    """Raise ``InputError`` for a secret that is not declared yet and would be on shared storage."""
-    declared = present.services.get(service_id)
-    before = next(
-        (one for one in (declared.resources if declared else ()) if one.name == resource.name), None
-    )
-    known = before.parameters if before is not None else {}
-    for name, value in resource.parameters.items():
-        parameter = metadata.parameter(name)
-        if value == known.get(name) or (parameter is not None and value == parameter.default):
-            continue
-        if has_secret(name, value, resource.secrets):
-            file = f"{service_id}.{resource.name}.{name}"
-            raise InputError(
-                f"{PARAMETERS}.{name}",
-                HIDDEN,
-                "no secret, as a declaration is on shared storage: write the value into"
-                f" {configuration.secrets_folder / file} on each node, with mode 0600, and declare"
-                f" {name}{FILE}: {file} instead",
-            )
-
-
-def with_sources(
-    options: Mapping[str, Any],
-    configuration: NodeConfiguration,
-    known: Mapping[str, AgentMetadata],
-) -> Mapping[str, Any]:
-    """Return *options* with the sources of secrets in each resource and their digests.
-
-    *known* has the metadata of all its agents.  A file that this node cannot read has no digest:
-    the node on which the service is to be started says so.
-    """
-    if options.get("resources") is None:
-        return options
-    secrets = ServiceSecrets(configuration, ClusterKey(configuration).authentication)
-    rows = []
-    for row in options["resources"]:
-        parameters = {str(key): str(one) for key, one in (row.get("parameters") or {}).items()}
-        folder = configuration.secrets_folder
-        sources = dict.fromkeys(sources_in(known[row["agent"]], parameters, folder, PARAMETERS), "")
-        for source in sources:
-            if given_by(source, FILE):
-                with suppress(HoldfastError):
-                    value = parameters[source]
-                    sources[source] = secrets.digest(options["name"], row["name"], source, value)
-        rows.append({**row, "sources": sources})
-    return {**options, "resources": rows}
 
 
 def _refuse_replaced(before: Service | None, after: Service | None) -> None:
