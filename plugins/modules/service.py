@@ -162,6 +162,13 @@ options:
     description:
       - Services that must run before this one is started. They have to be declared, and must not
         wait for this one in turn.
+      - Where one of them is to stop as well, or to leave its node, this one stops first and starts
+        again after it. That holds for a drain, a shutdown of the node, a stop, a move and a changed
+        definition, of all of them together.
+      - A live migration of this service comes first too. One of the other service interrupts
+        nothing, so nothing waits for it.
+      - What stops or moves alone does not stop this one. It also runs on when one of them fails.
+      - An unmanaged service is not waited for, nor one on a node that does not answer.
       - By default there are none.
     type: list
     elements: str

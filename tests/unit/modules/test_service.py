@@ -187,3 +187,16 @@ def test_the_result_of_declaring_an_export_hides_secrets_as_the_export_does(node
     done = run_ok("service", again, diff=True)
     assert done["service"]["resources"][0]["parameters"]["password"] == "********"
     assert '"password": "********"' in done["diff"]["after"]
+
+
+@pytest.mark.parametrize("state", ["stopped", "absent"])
+@pytest.mark.parametrize("check", [True, False], ids=["check mode", "for real"])
+def test_what_runs_on_without_a_service_that_stops_is_named(module_options, state, check):
+    for name, after in (("web", []), ("mail", ["web"]), ("far", ["mail"]), ("off", ["web"])):
+        run_ok("service", {**module_options, "name": name, "after": after})
+    run_ok("service", {**module_options, "name": "off", "state": "stopped"})
+    told = run_ok("service", {**module_options, "state": state}, check)
+    text = "Service 'web' stops, and these start after it and are kept running: far, mail."
+    assert text in json.dumps(told["warnings"])
+    last = run_ok("service", {**module_options, "name": "far", "state": state}, check)
+    assert "'far' stops" not in json.dumps(last.get("warnings"))

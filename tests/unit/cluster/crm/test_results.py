@@ -130,3 +130,29 @@ def test_a_node_whose_same_start_writes_again_is_not_dead_whatever_its_device_sa
     assert taken.state.nodes["n1"].proof is None
     assert taken.state.services["web"].node == "n1"
     assert any("it writes again" in event.text for event in taken.state.events)
+
+
+@pytest.mark.parametrize(
+    ("base", "waits"),
+    [
+        *((one, True) for one in ("request_start", "request_stop", "relocate")),
+        # It runs, or what is wrong with it does not end by itself: front ran without it as well.
+        *((one, False) for one in ("started", "error")),
+    ],
+)
+def test_a_moved_service_starts_after_the_one_that_moves_with_it(base, waits) -> None:
+    front = service("front", after=("base",))
+    moving = started("n1", front, state=ServiceState.RELOCATE, target="n2", reason="n1 drains")
+    there = started("n3", service("base"), state=ServiceState(base), target="n2", uid="7.2")
+    results = {"7.1": CommandResult("front", Outcome.OK, "stopped")}
+    look = seen(
+        wanted(service("base"), front),
+        {"n1": node_seen("n1", report=report("n1", results=results))},
+    )
+    after = step(state({"base": there, "front": moving}), look).state.services["front"]
+    assert (after.state is ServiceState.STOPPED) == waits
+    assert after.last_node == "n2"
+    if waits:
+        assert "waits for 'base', after which it is started" in after.reason
+    else:
+        assert (after.state, after.node) == (ServiceState.REQUEST_START, "n2")

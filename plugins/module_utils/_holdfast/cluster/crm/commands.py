@@ -21,6 +21,15 @@ EXPECTED_WITHIN = 30.0
 """Seconds, by the wall clock, for the target of a live migration to report that it expects the
 service.  An LRM of an earlier version never does."""
 
+_NOT_UP_YET = frozenset(
+    {
+        ServiceState.REQUEST_STOP,
+        ServiceState.RELOCATE,
+        ServiceState.REQUEST_START,
+        ServiceState.REQUEST_START_BALANCE,
+    }
+)
+
 
 def begin(
     round_: Round, service_id: str, status: ServiceStatus, desired: Service, node: str, reason: str
@@ -181,12 +190,31 @@ def _finish_move(
     if desired is None or (desired.state != STARTED and not live):
         round_.set_service(service_id, stopped)
         return
+    other = "" if live else _starts_first(round_, desired)
+    if other:
+        waiting = f"left {status.node}: {reason}; waits for {other!r}, after which it is started"
+        round_.set_service(service_id, replace(stopped, reason=waiting))
+        return
     if target and (live or not selection.unusable(target, round_.state, round_.seen)):
         # After a live migration it is already there, whatever state the node has now.
         coming = replace(status, from_node=status.node if live else "")
         begin(round_, service_id, coming, desired, target, reason)
         return
     round_.set_service(service_id, stopped)
+
+
+def _starts_first(round_: Round, desired: Service) -> str:
+    """Return a service that is being moved or started and runs before this one; empty if none.
+
+    One that is stopped for good, or in error, does not keep down a service that ran without it.
+    """
+    for other in desired.after:
+        first, there = round_.seen.wanted.services.get(other), round_.state.services.get(other)
+        if first is None or first.state != STARTED or there is None:
+            continue
+        if there.state in _NOT_UP_YET:
+            return other
+    return ""
 
 
 def _handle_failed_migration(

@@ -3,19 +3,27 @@
 """How an LRM follows the manager's record: starts, adoptions, stops, probes.
 
 The report answers commands and probes for as long as the record has them.
+
+A service that starts after another one stops before it, where both are to stop or to leave their
+nodes.  The manager commands both in one turn, and the LRM of the other one waits.  So nothing waits
+without a command under way, and nothing is stopped that would not stop anyway.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from ..model.desired import IGNORE
+from ..model.desired import IGNORE, Wanted
 from ..model.jobs import Job, JobKind, Purpose
 from ..model.report import NOT_RUNNING, CommandResult, LocalService, LocalState, Outcome, Phase
 from ..model.service import Service
-from ..model.state import ClusterState, ServiceStatus
+from ..model.state import ClusterState, NodeState, ServiceStatus
 from ..model.states import HELD, LOCAL, STOPS, ServiceState
 from .round import LocalRound
+
+_STOPPED_IN_ORDER = frozenset({ServiceState.REQUEST_STOP, ServiceState.RELOCATE})
+
+_LEAVING = frozenset({*_STOPPED_IN_ORDER, ServiceState.MIGRATE})
 
 
 def answer_probes(round_: LocalRound, state: ClusterState) -> None:
@@ -94,12 +102,39 @@ def follow(round_: LocalRound, state: ClusterState) -> None:
         elif status.node == node and status.state in LOCAL:
             if _is_unmanaged(state, status, round_.declared.get(service_id)):
                 round_.drop(service_id)
-            elif acts and status.state not in HELD:
+            elif acts and status.state not in HELD and not _waits(round_, service_id, state):
                 _execute(round_, service_id, status)
         else:
             _stop_misplaced(round_, service_id, status)
     prune(round_, state)
     answer_probes(round_, state)
+
+
+def stops_first(service_id: str, state: ClusterState, desired: Wanted | None) -> list[str]:
+    """Return the services that must stop, or leave their nodes, before this one is stopped.
+
+    They start after it, and the manager's record has a command for them that has not ended.  One on
+    a node that is not online does not count: nobody knows when its command ends.
+    """
+    status = state.services.get(service_id)
+    if status is None or desired is None or status.state not in _STOPPED_IN_ORDER:
+        return []
+    found = []
+    for other in sorted(desired.dependents(service_id)):
+        first = state.services.get(other)
+        if first is not None and first.state in _LEAVING:
+            node = state.nodes.get(first.node)
+            if node is not None and node.state is NodeState.ONLINE:
+                found.append(other)
+    return found
+
+
+def _waits(round_: LocalRound, service_id: str, state: ClusterState) -> bool:
+    """Return whether the stop of a service waits for another one, by the record and this report."""
+    return any(
+        state.services[other].uid not in round_.report.results
+        for other in stops_first(service_id, state, round_.seen.desired)
+    )
 
 
 def _raise_floors(round_: LocalRound, state: ClusterState) -> None:

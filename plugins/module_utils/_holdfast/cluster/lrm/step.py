@@ -130,7 +130,7 @@ def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
         if state is not None:
             commands.follow(round_, state)
         if stops_all(said, seen.shutdown):
-            _stop_everything(round_, "its node shuts down")
+            _stop_everything(round_, "its node shuts down", in_order=True)
         elif dead:
             _stop_everything(round_, dead)
         elif round_.report.mode is not Mode.DISARM:
@@ -180,11 +180,16 @@ def _begin_first_probes(round_: LocalRound) -> None:
             round_.begin(Job(JobKind.PROBE, local.definition, uid=local.uid))
 
 
-def _stop_everything(round_: LocalRound, why: str) -> None:
-    """Stop all services here, because another node may soon take over."""
-    for service_id in round_.report.running():
-        local = round_.report.services[service_id]
-        if local.state is not LocalState.BLOCKED:
+def _stop_everything(round_: LocalRound, why: str, *, in_order: bool = False) -> None:
+    """Stop all services here, because another node may soon take over.
+
+    *in_order* each waits for those here that start after it; without, all are stopped at once.
+    """
+    running = round_.report.to_be_stopped()
+    desired = round_.seen.desired if in_order else None
+    for service_id in running:
+        if desired is None or not desired.dependents(service_id).intersection(running):
+            local = round_.report.services[service_id]
             round_.stop(local, Purpose.AWAY, f"stopped, as {why}")
 
 

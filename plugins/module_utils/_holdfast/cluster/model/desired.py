@@ -262,6 +262,27 @@ class Wanted:
         """
         return self._affinities.get(affinity, {}).get(service_id, frozenset())
 
+    def dependents(self, service_id: str) -> frozenset[str]:
+        """Return the services that start after this one, directly or through others.
+
+        Of a circle, which only a damaged or merged configuration has, none depends on another.
+        """
+        found: set[str] = set()
+        ways = [service_id]
+        while ways:
+            new = self._starting_after.get(ways.pop(), frozenset()) - found
+            found |= new
+            ways.extend(new)
+        return frozenset() if service_id in found else frozenset(found)
+
+    @cached_property
+    def _starting_after(self) -> Mapping[str, frozenset[str]]:
+        found: dict[str, set[str]] = {}
+        for key, service in self.services.items():
+            for other in service.after:
+                found.setdefault(other, set()).add(key)
+        return {key: frozenset(ids) for key, ids in found.items()}
+
     @cached_property
     def ignored(self) -> frozenset[str]:
         """The unmanaged services."""

@@ -94,6 +94,8 @@ def declare_service(options: Mapping[str, Any], check: bool) -> Result:
             "node": status.node if status is not None else "",
             "reason": status.why if status is not None else "",
         }
+    if options["state"] != STARTED and done.changed:
+        warnings += _left_running(name, done.before)
     before, after = _service(done.before, name), _service(done.after, name)
     return Result(done.changed, values, before, after, warnings)
 
@@ -183,6 +185,19 @@ def _requests(options: Mapping[str, Any], status: ServiceStatus | None) -> dict[
         if status is not None and status.state is ServiceState.ERROR:
             asked[CLEAR] = Request(CLEAR, time.time())
     return asked
+
+
+def _left_running(name: str, wanted: Wanted) -> list[str]:
+    """Return a warning if services that start after this one are kept running without it."""
+    left = [
+        one
+        for one in sorted(wanted.dependents(name))
+        if wanted.services[one].state == STARTED and not wanted.services[one].ignored
+    ]
+    if not left:
+        return []
+    listed = ", ".join(left)
+    return [f"Service {name!r} stops, and these start after it and are kept running: {listed}."]
 
 
 def _refuse_replaced(before: Service | None, after: Service | None) -> None:
