@@ -51,6 +51,11 @@ options:
     type: list
     elements: str
     default: []
+  moves:
+    description:
+      - The services that are moved, each with the node to which. A move that
+        M(holdfast.ha.service_move) would refuse fails here with the same reason.
+    type: dict
   rules:
     description:
       - Rules that are added to the configuration at the same time, or that replace those of the
@@ -187,6 +192,7 @@ OPTIONS = NODE_OPTIONS.merge(
     loses_storage={"type": "list", "elements": "str", "default": []},
     loses_network={"type": "list", "elements": "str", "default": []},
     drained={"type": "list", "elements": "str", "default": []},
+    moves={"type": "dict"},
     rules={
         "type": "list",
         "elements": "dict",

@@ -16,8 +16,9 @@ description:
   - Asks the manager once to move a service to a node. A service that is there, or on its way, is
     left alone.
   - Services that a rule keeps together with it go along.
-  - What the rules forbid is refused. A service that rather runs elsewhere by a rule, and whose
-    O(holdfast.ha.service#module:failback) is true, goes back there by itself.
+  - What the rules forbid is refused. So is a move that a rule would undo at once, as the service
+    prefers another node and its O(holdfast.ha.service#module:failback) is true; see O(force) and
+    O(pin). Check mode and C(holdfast what-if --moves) refuse the same.
   - A stopped service is not started; it starts on that node next.
 extends_documentation_fragment:
   - holdfast.ha.attributes
@@ -30,9 +31,24 @@ options:
     required: true
   node:
     description:
-      - The node to which it is moved.
+      - The node to which it is moved. Only O(pin=false) does without.
     type: str
-    required: true
+  force:
+    description:
+      - Move it even if a rule would move it away from the node at once.
+    type: bool
+    default: false
+  pin:
+    description:
+      - With V(true) the service stays on the node, whatever other nodes its rules prefer, until it
+        is unpinned. If the node dies or is drained it runs elsewhere, and it returns if its
+        O(holdfast.ha.service#module:failback) is true. Services that a rule keeps together with it
+        are pinned with it. A node that a strict rule does not allow is refused.
+      - With V(false) it is unpinned. Without O(node) it is not moved, and the task does not wait
+        for what its rules make of it.
+      - By default a pin stays as it is.
+      - A pin is no part of the declaration of the service. The status shows it.
+    type: bool
   live:
     description:
       - Move it while it runs, where O(holdfast.ha.service#module:live_migration) is true.
@@ -67,6 +83,17 @@ EXAMPLES = r"""
     name: database
     node: node2
     live: false
+
+- name: Keep a database on a node although a rule prefers another one
+  holdfast.ha.service_move:
+    name: database
+    node: node2
+    pin: true
+
+- name: Let its rules decide again
+  holdfast.ha.service_move:
+    name: database
+    pin: false
 """
 
 RETURN = r"""
@@ -80,6 +107,11 @@ node:
   returned: success
   type: str
   sample: node2
+pinned:
+  description: The node to which it is pinned now, or empty.
+  returned: success
+  type: str
+  sample: ""
 status:
   description: State, node and reason of the service at the end of the wait.
   returned: when O(wait=true) and not in check mode
@@ -100,7 +132,9 @@ from ..module_utils._module import NODE_OPTIONS, run
 
 OPTIONS = NODE_OPTIONS.merge(
     name={"type": "str", "required": True},
-    node={"type": "str", "required": True},
+    node={"type": "str"},
+    force={"type": "bool", "default": False},
+    pin={"type": "bool"},
     live={"type": "bool", "default": True},
     wait={"type": "bool", "default": True},
     timeout={"type": "float", "default": 120},

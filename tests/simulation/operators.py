@@ -159,6 +159,14 @@ def _move(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
         fleet.want(wanted.with_request(words[0], request))
 
 
+def _pin(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
+    fleet.want(fleet.world.storage.wanted.with_pin(words[0], words[1]))
+
+
+def _unpin(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
+    fleet.want(fleet.world.storage.wanted.without_pin(words[0]))
+
+
 def _stop_within(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     wanted = fleet.world.storage.wanted
     service = wanted.services.get(words[0])
@@ -290,6 +298,8 @@ OPERATIONS: Mapping[str, Verb] = {
     "remove": Verb(_remove, (1, 1)),
     "unrule": Verb(_unrule, (1, 1)),
     "move": Verb(_move, (2, 2), ("live",)),
+    "pin": Verb(_pin, (2, 2)),
+    "unpin": Verb(_unpin, (1, 1)),
     "stop-within": Verb(_stop_within, (2, 2)),
     "shutdown": Verb(_shutdown, (2, 2)),
     "repair": Verb(_repair, (1, 1)),

@@ -412,3 +412,56 @@ def test_a_wait_for_disarming_says_what_is_under_way(cluster, monkeypatch):
     with pytest.raises(HoldfastError) as caught:
         disarm(cluster, wait=True)
     assert str(caught.value).startswith("The cluster is armed; under way: web (relocate) after 0.3")
+
+
+@pytest.fixture
+def homesick(movable):
+    """The same, with a rule that prefers n1 for web."""
+    movable.rule("home", nodes={"n1": 1})
+    movable.manager_says(4, movable.web, movable.online)
+    return movable
+
+
+@pytest.mark.parametrize("check", [True, False], ids=["dry run", "for real"])
+def test_a_move_that_a_rule_would_undo_is_refused_unless_it_is_forced(homesick, check):
+    with pytest.raises(InputError) as caught:
+        move(homesick, check)
+    assert str(caught.value) == (
+        "node: 'n2' is not accepted; expected a node on which service 'web' would stay; 'web'"
+        " would go from n2 to n1 at once: rule 'home' prefers it. Change that, pin the service to"
+        " the node (pin: true, --pin), or move it all the same (force: true, --force)."
+    )
+    assert not homesick.wanted().requests
+    assert move(homesick, check, force=True).changed
+    assert len(homesick.wanted().requests) == (0 if check else 1)
+    assert not homesick.wanted().pins
+
+
+@pytest.mark.parametrize("check", [True, False], ids=["dry run", "for real"])
+def test_a_pinned_service_is_moved_and_its_node_recorded(homesick, check):
+    done = move(homesick, check, pin=True)
+    assert (done.before, done.after) == (
+        {"web": {"node": "n1", "pinned": ""}},
+        {"web": {"node": "n2", "pinned": "n2"}},
+    )
+    assert homesick.wanted().pins == ({} if check else {"web": "n2"})
+
+
+def test_a_pin_is_kept_by_other_moves_and_taken_away_without_one(homesick):
+    move(homesick, pin=True)
+    there = {"web": ServiceStatus(ServiceState.STARTED, "n2")}
+    homesick.manager_says(5, there, homesick.online)
+    with pytest.raises(InputError, match="rule 'pin to n2' prefers it"):
+        move(homesick, node="n1")
+    assert not move(homesick, pin=True).changed
+    assert move(homesick, node="n1", pin=False).changed
+    move(homesick, node="n2", pin=True)
+    made = homesick.wanted().requests["web"]
+    assert move(homesick, True, node=None, pin=False).before == {"web": {"pinned": "n2"}}
+    done = move(homesick, node=None, pin=False, wait=True)
+    assert (done.changed, done.values["pinned"]) == (True, "")
+    assert not homesick.wanted().pins
+    assert homesick.wanted().requests["web"] == made
+    assert not move(homesick, node=None, pin=False).changed
+    with pytest.raises(InputError, match="name: 'nobody' is not accepted"):
+        move(homesick, name="nobody", node=None, pin=False)

@@ -44,6 +44,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.for
     emptied,
     placed,
     short_of_room,
+    why_undone,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import verified_off
 
@@ -207,3 +208,64 @@ def test_that_there_is_no_place_is_said_with_each_nodes_reason():
     choice = placed(state, seen, "new")[0]
     assert choice.node == ""
     assert set(choice.rejected) == set(NODES)
+
+
+HOME = NodeRule("home", ("a",), {"n1": 2, "n2": 1})
+ONLY = NodeRule("home", ("a",), {"n1": 2, "n2": 1}, strict=True)
+LONE = NodeRule("home", ("a",), {"n1": 1})
+PAIR = ServiceRule("pair", ("a", "b"), "together")
+
+
+@pytest.mark.parametrize(
+    ("rules", "node", "why"),
+    [
+        ((), "n3", ""),
+        ((HOME,), "n2", "'a' would go from n2 to n1 at once: rule 'home' prefers it"),
+        ((HOME,), "n3", "'a' would go from n3 to n1 at once: rule 'home' prefers it"),
+        ((HOME,), "n1", ""),
+        ((ONLY,), "n3", "'a' would go from n3 to n1 at once: rule 'home' does not allow n3"),
+        # Its partner has no say of its own, and moves too.
+        ((PAIR,), "n3", ""),
+        ((PAIR, HOME), "n3", "'a' would go from n3 to n1 at once: rule 'home' prefers it"),
+        (
+            (PAIR, NodeRule("home", ("b",), {"n1": 1})),
+            "n3",
+            "'a' would go from n3 to n1 at once: rule 'home' prefers it",
+        ),
+    ],
+)
+def test_a_move_that_a_rule_would_undo_is_known_before(rules, node, why):
+    wanted = declared("a", "b")
+    for rule in rules:
+        wanted = wanted.with_rule(rule)
+    state, seen = cluster({"a": "n1", "b": "n1"}, wanted)
+    undone = why_undone("a", node, state, seen)
+    assert undone.startswith(why) and bool(undone) == bool(why)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"off": ("n1",)},
+        {"wanted": declared("a").with_rule(LONE).with_maintenance("n1", Maintenance("work"))},
+        {"wanted": declared("a").with_rule(LONE).with_pin("a", "n3")},
+        {
+            "wanted": Wanted()
+            .with_service(Service("a", (Resource("r", "ocf:test:thing"),), failback=False))
+            .with_rule(LONE)
+        },
+    ],
+    ids=["node is off", "node is drained", "pinned", "no failback"],
+)
+def test_a_move_is_not_undone_where_nothing_takes_the_service_back(changes):
+    changes.setdefault("wanted", declared("a").with_rule(LONE))
+    state, seen = cluster({"a": "n2"}, **changes)
+    assert why_undone("a", "n3", state, seen) == ""
+
+
+def test_a_service_that_returns_to_the_node_it_left_for_a_maintenance_would_not_stay():
+    state, seen = cluster({"a": "n2"}, declared("a"))
+    away = replace(state.services["a"], maintenance_node="n1")
+    state = state.with_service("a", away)
+    assert "its node is back from maintenance" in why_undone("a", "n3", state, seen)
+    assert why_undone("a", "n1", state, seen) == ""

@@ -133,11 +133,21 @@ def test_a_rule_is_asked_about_without_being_declared(config):
     assert ask(config, drained=["n1"])["services"]["web"]["after"] == "n3"
 
 
+def test_a_move_is_asked_about_and_refused_as_the_move_itself(config):
+    web = ask(config, moves={"web": "n1"})["services"]["web"]
+    assert (web["before"], web["after"], web["state"]) == ("n3", "n1", "started")
+    home = [{"name": "home", "services": ["web"], "nodes": {"n3": 1}}]
+    with pytest.raises(HoldfastError, match="'web' would go from n1 to n3 at once: rule 'home'"):
+        ask(config, moves={"web": "n1"}, rules=home)
+
+
 @pytest.mark.parametrize(
     ("options", "named"),
     [
         ({"dies": ["nowhere"]}, "dies"),
-        ({}, "name nodes with dies, loses_storage, loses_network, drained, or rules"),
+        ({}, "name nodes with dies, loses_storage, loses_network, drained, moves, or rules"),
+        ({"moves": {"web": "n9"}}, "moves"),
+        ({"moves": {"x": "n1"}}, "moves: 'x' is not accepted; expected the id of a service"),
         ({"rules": [{"name": "r", "services": ["web"], "nodes": {"n9": 1}}]}, "nodes"),
         ({"rules": [{"name": "r", "services": ["x"], "nodes": {"n1": 1}}]}, "services"),
     ],
@@ -215,7 +225,7 @@ def test_the_command_says_how_to_ask_whoever_asks_nothing(config, capsys):
     assert main.main(["what-if", "--config", str(config)]) == main.NO_ANSWER
     assert capsys.readouterr().err == (
         "holdfast: Nothing is asked: name a node with one of --dies, --loses-storage,"
-        " --loses-network, --drained.\n"
+        " --loses-network, --drained, --moves.\n"
     )
 
 

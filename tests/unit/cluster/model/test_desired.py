@@ -237,3 +237,47 @@ def test_what_was_asked_of_a_service_is_forgotten_once_it_is_ignored() -> None:
     asked = Wanted().with_service(web).with_request("web", Request(MOVE, 5.0, "n3"))
     assert asked.with_service(replace(web, max_restart=3)).requests == asked.requests
     assert not asked.with_service(replace(web, ignored=True)).requests
+
+
+def pinned(**pins: str) -> Wanted:
+    wanted = declared("a", "b", "c")
+    for service_id, node in pins.items():
+        wanted = wanted.with_pin(service_id, node)
+    return wanted
+
+
+def test_a_pin_is_in_the_document_and_goes_with_its_service() -> None:
+    wanted = pinned(a="n1", b="n2")
+    assert wanted_from_document(wanted_document(wanted)) == wanted
+    assert wanted.without_service("a").pins == {"b": "n2"}
+    assert wanted.without_pin("b").pins == {"a": "n1"}
+    assert wanted.without_pin("c") == wanted
+    assert "pins" not in wanted_document(declared("a"))
+
+
+def test_a_pin_prefers_its_node_to_those_of_the_rule_and_does_not_stand_in_its_way() -> None:
+    wanted = pinned(a="n3").with_rule(NodeRule("home", ("a", "b"), {"n1": 5, "n2": 1}))
+    assert wanted.node_rule_for("a").nodes == {"n1": 5, "n2": 1, "n3": 6}
+    assert wanted.node_rule_for("b").nodes == {"n1": 5, "n2": 1}
+    assert wanted.node_rules["home"].nodes == {"n1": 5, "n2": 1}
+    assert [rule.name for rule in wanted.rules()] == ["home"]
+    assert pinned(a="n3").node_rule_for("a").nodes == {"n3": 1}
+
+
+def test_a_strict_rule_refuses_a_pin_to_another_node_and_ends_one_that_was_before() -> None:
+    strict = NodeRule("home", ("a",), {"n1": 1, "n2": 1}, strict=True)
+    expected = "pin: 'n3' is not accepted; expected a node that rule 'home' allows for 'a' .n1, n2"
+    with pytest.raises(InputError, match=expected):
+        declared("a", "b").with_rule(strict).with_pin("a", "n3")
+    before = pinned(a="n3").with_rule(strict)
+    assert before.node_rule_for("a") == strict
+    allowed = declared("a", "b").with_rule(strict).with_pin("a", "n2").node_rule_for("a")
+    assert (allowed.nodes, allowed.strict) == ({"n1": 1, "n2": 2}, True)
+
+
+def test_all_that_are_kept_together_are_pinned_and_unpinned_together() -> None:
+    pair = ServiceRule("pair", ("a", "b"), "together")
+    wanted = declared("a", "b", "c").with_rule(pair).with_pin("b", "n2")
+    assert wanted.pins == {"a": "n2", "b": "n2"}
+    assert wanted.common_rule("a") is wanted.common_rule("b") is not None
+    assert wanted.without_pin("a").pins == {}

@@ -36,6 +36,7 @@ from .rules import (
     rules_by_service,
     rules_in_force,
     service_rule_from_options,
+    with_pins,
 )
 from .service import (
     Service,
@@ -100,6 +101,7 @@ class Wanted:
     happens to services while the cluster is disarmed, as *disarmed_by* asked.  *generation* grows
     with each repair of the records; *repaired_by* made the last one.  *membership* is the
     membership that an operator asked the manager to adopt.  *changed_by* made this version.
+    *pins* has the node to which an operator pinned a service.
     """
 
     version: int = 0
@@ -116,6 +118,7 @@ class Wanted:
     repaired_by: Maintenance | None = None
     membership: Acceptance | None = None
     changed_by: Author | None = None
+    pins: Mapping[str, str] = field(default_factory=dict)
 
     def at_least(self, generation: int, version: int) -> bool:
         """Return whether this is that configuration or a newer one."""
@@ -167,6 +170,7 @@ class Wanted:
             self,
             services=_without(self.services, service_id),
             requests=_without(self.requests, service_id),
+            pins=_without(self.pins, service_id),
         )
 
     def with_rule(self, rule: NodeRule | ServiceRule) -> Wanted:
@@ -180,7 +184,7 @@ class Wanted:
                 raise InputError("services", service_id, f"the id of a declared service ({known})")
         bare = self.without_rule(rule.name)
         if isinstance(rule, NodeRule):
-            refuse_second_node_rule(rule, bare._node_rules_by_service)
+            refuse_second_node_rule(rule, rules_by_service(bare.node_rules.values()))
             return replace(bare, node_rules={**bare.node_rules, rule.name: rule})
         refuse_contradiction(rule, bare.service_rules.values())
         return replace(bare, service_rules={**bare.service_rules, rule.name: rule})
@@ -231,6 +235,28 @@ class Wanted:
         """Return this configuration with a request for a service."""
         return replace(self, requests={**self.requests, service_id: request})
 
+    def with_pin(self, service_id: str, node: str) -> Wanted:
+        """Return this configuration with a service, and all kept together with it, pinned.
+
+        Raises ``InputError`` if a strict rule does not allow the node.
+        """
+        group = sorted({service_id, *self.partners(service_id, TOGETHER)})
+        own = rules_by_service(self.node_rules.values())
+        for one in group:
+            rule = own.get(one)
+            if rule is not None and rule.strict and node not in rule.nodes:
+                allowed = ", ".join(sorted(rule.nodes))
+                expected = f"a node that rule {rule.name!r} allows for {one!r} ({allowed})"
+                raise InputError("pin", node, expected)
+        return replace(self, pins={**self.pins, **dict.fromkeys(group, node)})
+
+    def without_pin(self, service_id: str) -> Wanted:
+        """Return this configuration with a service, and all kept together with it, not pinned."""
+        group = {service_id, *self.partners(service_id, TOGETHER)}
+        return replace(
+            self, pins={key: node for key, node in self.pins.items() if key not in group}
+        )
+
     def with_policy(self, policy: Policy) -> Wanted:
         """Return this configuration with another policy."""
         return replace(self, policy=policy)
@@ -244,7 +270,7 @@ class Wanted:
         return replace(self, disarm=mode, disarmed_by=by if mode else None)
 
     def node_rule_of(self, service_id: str) -> NodeRule | None:
-        """Return the one node rule that names the service, or None."""
+        """Return the one node rule that names the service, or that its pin makes; or None."""
         return self._node_rules_by_service.get(service_id)
 
     def node_rule_for(self, service_id: str) -> NodeRule | None:
@@ -306,11 +332,13 @@ class Wanted:
 
     @cached_property
     def _node_rules_by_service(self) -> Mapping[str, NodeRule]:
-        return rules_by_service(self.node_rules.values())
+        pinned = {key: self._node_rules_for[key] for key in self.pins}
+        return {**rules_by_service(self.node_rules.values()), **pinned}
 
     @cached_property
     def _node_rules_for(self) -> Mapping[str, NodeRule]:
-        return rules_in_force(self._node_rules_by_service, self._affinities[TOGETHER])
+        own = rules_by_service(self.node_rules.values())
+        return with_pins(rules_in_force(own, self._affinities[TOGETHER]), self.pins)
 
     @cached_property
     def _affinities(self) -> Mapping[str, Mapping[str, frozenset[str]]]:
@@ -350,6 +378,8 @@ def wanted_document(desired: Wanted) -> dict[str, Any]:
         document["repaired_by"] = maintenance_document(desired.repaired_by)
     if desired.membership is not None:
         document["membership"] = acceptance_document(desired.membership)
+    if desired.pins:
+        document["pins"] = dict(sorted(desired.pins.items()))
     if desired.changed_by is not None:
         document["changed_by"] = author_document(desired.changed_by)
     return document
@@ -383,6 +413,7 @@ _WANTED = fields_of(
     repaired_by=optional(maintenance_from_document),
     membership=optional(acceptance_from_document),
     changed_by=optional(author_from_document),
+    pins=mapping_of(names.node_name),
 )
 
 

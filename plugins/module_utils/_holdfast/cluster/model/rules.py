@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ... import names
@@ -85,6 +85,26 @@ def rules_by_service(rules: Iterable[NodeRule]) -> dict[str, NodeRule]:
     for rule in rules:
         for service_id in rule.services:
             found.setdefault(service_id, rule)
+    return found
+
+
+def with_pins(rules: Mapping[str, NodeRule], pins: Mapping[str, str]) -> dict[str, NodeRule]:
+    """Return the node rule of each service, where a pinned one prefers its node to all others.
+
+    So a pinned service still leaves a node that dies or is drained, and comes back.  A strict rule
+    that does not allow the node stays as it is.  Services of one rule that are pinned to one node
+    share the result, which those kept together need.
+    """
+    found, made = dict(rules), dict[tuple[str, str], NodeRule]()
+    for service_id, node in pins.items():
+        rule = rules.get(service_id, NodeRule("", (service_id,), {}))
+        if rule.strict and node not in rule.nodes:
+            continue
+        key = (rule.name, node)
+        if key not in made:
+            top = max(rule.nodes.values(), default=0) + 1
+            made[key] = replace(rule, name=f"pin to {node}", nodes={**rule.nodes, node: top})
+        found[service_id] = made[key]
     return found
 
 

@@ -111,7 +111,21 @@ def _register_service(actions: Any) -> None:
     )
     for action in (start, stop, clear, move):
         action.add_argument("service", metavar="SERVICE")
-    move.add_argument("node", metavar="NODE")
+    move.add_argument("node", metavar="NODE", nargs="?", help="only --unpin needs none")
+    add_flag(move, "--force", "also where a rule would move it away from the node at once")
+    pin = move.add_mutually_exclusive_group()
+    pin.add_argument(
+        "--pin",
+        action="store_true",
+        default=None,
+        help="keep it on the node, whatever other nodes its rules prefer, until it is unpinned",
+    )
+    pin.add_argument(
+        "--unpin",
+        dest="pin",
+        action="store_false",
+        help="let its rules decide again where it runs; without NODE it is not moved",
+    )
     stop.add_argument(
         "--within", type=float, metavar="SECONDS", help="for each resource of it, this once"
     )
@@ -249,7 +263,13 @@ def _clear(options: argparse.Namespace) -> int:
 def _move(options: argparse.Namespace) -> int:
     from ..operations.move import declare_move
 
+    if options.node is None and options.pin is not False:
+        raise InputError("NODE", options.node, "a node; only --unpin needs none")
     asked = {"name": options.service, "node": options.node, "live": True, **waiting(options)}
+    asked.update(pin=options.pin, force=options.force)
     result = declare_move(asked, options.dry_run)
-    tell(options, result, options.service, f"on {options.node}")
+    where = f"on {options.node}" if options.node else "no longer pinned"
+    if options.pin:
+        where += ", pinned there"
+    tell(options, result, options.service, where)
     return DONE

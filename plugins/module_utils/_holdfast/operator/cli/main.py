@@ -175,6 +175,13 @@ def _add_questions(commands: Any) -> None:
         what_if.add_argument(
             f"--{option}", action="append", metavar="NODE", help=f"this node {says}"
         )
+    what_if.add_argument(
+        "--moves",
+        action="append",
+        nargs=2,
+        metavar=("SERVICE", "NODE"),
+        help="this service is moved to this node; refused as the move would be",
+    )
     what_if.add_argument("--within", type=float, default=600.0, help="seconds to look ahead")
     add_json(what_if)
 
@@ -249,13 +256,14 @@ def _what_if(options: argparse.Namespace) -> int:
     from ..forecast.what_if import answer_document, ask, read_now, render_answer
     from ..report.status import in_time
 
-    if not any(getattr(options, one) for one in QUESTIONS):
+    if not options.moves and not any(getattr(options, one) for one in QUESTIONS):
         asked = ", ".join(f"--{one.replace('_', '-')}" for one in QUESTIONS)
-        raise HoldfastError(f"Nothing is asked: name a node with one of {asked}.")
+        raise HoldfastError(f"Nothing is asked: name a node with one of {asked}, --moves.")
     configuration = load_config(options)
     # The answer is no plain data: it is read again here, once a read has proved to be quick.
     in_time(configuration, lambda: bool(read_now(configuration)))
-    answer = ask(configuration, read_now(configuration), vars(options))
+    asked_for = {**vars(options), "moves": dict(options.moves or ())}
+    answer = ask(configuration, read_now(configuration), asked_for)
     document = answer_document(answer)
     write_answer(options, document, lambda: "\n".join(render_answer(answer, options.drained or ())))
     return NOT_AS_WANTED if document["not_running"] else WELL

@@ -15,15 +15,16 @@ from dataclasses import dataclass, field, replace
 
 from ... import names
 from ...cluster.crm.load import NOTHING, Load, declared_figures
-from ...cluster.crm.selection import Choice, better_place, choose, unusable
+from ...cluster.crm.selection import Choice, better_place, choose, refusal, unusable
 from ...cluster.model.desired import Wanted
 from ...cluster.model.maintenance import EMPTIED
 from ...cluster.model.observed import Figures, NodeSeen, Seen
 from ...cluster.model.policy import MOST_CPUS_PER_CORE, SCORE, Policy
-from ...cluster.model.service import Service
+from ...cluster.model.rules import TOGETHER
+from ...cluster.model.service import STARTED, Service
 from ...cluster.model.state import ClusterState, ServiceStatus
 from ...cluster.model.states import ServiceState
-from ...errors import StorageError
+from ...errors import InputError, StorageError
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import NodeConfiguration
 
@@ -114,6 +115,57 @@ def emptied(
             load.change(service_id, status, moved)
             state = state.with_service(service_id, moved)
     return Evacuation(tuple(moves), blocked, carried(state, seen)), state, seen
+
+
+def refuse_move(
+    service_id: str, node: str, state: ClusterState, seen: Seen, *, force: bool = False
+) -> None:
+    """Raise ``InputError`` if a service would not be moved to *node*, or would not stay there.
+
+    With *force* only the former counts.  The move, its dry run and what-if all ask this.
+    """
+    why = refusal(service_id, node, state, seen)
+    if why:
+        raise InputError("node", node, f"a node that can take service {service_id!r} now; {why}")
+    back = why_undone(service_id, node, state, seen)
+    if back and not force:
+        raise InputError(
+            "node",
+            node,
+            f"a node on which service {service_id!r} would stay; {back}. Change that, pin the"
+            " service to the node (pin: true, --pin), or move it all the same (force: true,"
+            " --force)",
+        )
+
+
+def why_undone(service_id: str, node: str, state: ClusterState, seen: Seen) -> str:
+    """Return why a service that was moved to *node* would leave it at once; empty if it would not.
+
+    Services that are kept together with it move too.
+    """
+    group = sorted({service_id, *seen.wanted.partners(service_id, TOGETHER)})
+    there = state
+    for member in group:
+        status, service = state.services.get(member), seen.wanted.services.get(member)
+        moves = member == service_id or (
+            status is not None
+            and status.state is ServiceState.STARTED
+            and service is not None
+            and service.state == STARTED
+        )
+        if status is not None and moves:
+            left = "" if status.maintenance_node == node else status.maintenance_node
+            moved = replace(
+                status, state=ServiceState.STARTED, node=node, target="", maintenance_node=left
+            )
+            there = there.with_service(member, moved)
+    for member in group:
+        if there.services.get(member) is state.services.get(member):
+            continue
+        choice = better_place(member, there, seen)
+        if choice is not None and choice.node and choice.node != node:
+            return f"{member!r} would go from {node} to {choice.node} at once: {choice.reason}"
+    return ""
 
 
 def carried(state: ClusterState, seen: Seen) -> dict[str, Carried]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from ...cluster.model.desired import Wanted
+from ...cluster.model.desired import MOVE, Request, Wanted
 from ...cluster.model.report import CommandResult, Report
 from ...cluster.model.rules import (
     NodeRule,
@@ -23,7 +23,7 @@ from ...cluster.model.rules import (
     service_rule_from_options,
 )
 from ...cluster.model.state import ClusterState
-from ...errors import HoldfastError, StorageError
+from ...errors import HoldfastError, InputError, StorageError
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import EMBEDDED, NodeConfiguration, load
 from ...result import Result
@@ -31,6 +31,7 @@ from ...simulator.settings import Settings
 from ...simulator.what_if import QUESTIONS, Answer, Now, Question, usual_seconds, what_if
 from ...storage.lockspace.host_timing import LeaseTiming
 from ...text import clean
+from .moves import look, refuse_move
 
 AGENT_SECONDS = 2.0
 FENCE_SECONDS = 3.0
@@ -57,9 +58,11 @@ def ask(
 ) -> Answer:
     """Return what would happen if all that *options* name happened at once.
 
-    *options* has a list of nodes for each of ``QUESTIONS``.
+    *options* has a list of nodes for each of ``QUESTIONS``, and in ``moves`` the nodes to which
+    services are moved.  Raises ``InputError`` for a move that would be refused.
     """
     wanted = now.wanted
+    moves: Mapping[str, str] = options.get("moves") or {}
     for rule in rules:
         wanted = wanted.with_rule(rule)
     questions = []
@@ -67,13 +70,22 @@ def ask(
         for node in options.get(kind) or ():
             configuration.require_member(node, kind)
             questions.append(Question(kind, node))
-    if not questions and not rules:
-        raise HoldfastError(f"Nothing is asked: name nodes with {', '.join(QUESTIONS)}, or rules.")
+    if not questions and not rules and not moves:
+        asked = ", ".join(QUESTIONS)
+        raise HoldfastError(f"Nothing is asked: name nodes with {asked}, moves, or rules.")
     held = now.state.why_held()
     if held:
         raise HoldfastError(
             f"Nothing would be recovered or moved now, as {held}; ask again once that has ended."
         )
+    state, seen = look(configuration) if moves else (now.state, None)
+    for service_id, node in moves.items():
+        configuration.require_member(node, "moves")
+        if service_id not in state.services or seen is None:
+            known = ", ".join(sorted(state.services)) or "there are none yet"
+            raise InputError("moves", service_id, f"the id of a service of the cluster ({known})")
+        refuse_move(service_id, node, state, replace(seen, wanted=wanted))
+        wanted = wanted.with_request(service_id, Request(MOVE, now.wall, node))
     return what_if(now, questions, within=float(options.get("within") or 600.0), wanted=wanted)
 
 

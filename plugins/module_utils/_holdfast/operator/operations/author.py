@@ -56,6 +56,7 @@ _PARTS = {
     "service_rules": "rule",
     "maintenance": "maintenance of",
     "requests": "request for",
+    "pins": "pin of",
 }
 _WHOLE = {
     "global_maintenance": "global maintenance",

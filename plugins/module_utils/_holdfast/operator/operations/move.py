@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Container, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ... import names
-from ...cluster.crm import selection
 from ...cluster.model.desired import MOVE, Request, Wanted
 from ...cluster.model.observed import Seen
 from ...cluster.model.service import needs_from_options
@@ -25,7 +24,14 @@ from ...cluster.model.states import MOVABLE, PASSING, ServiceState
 from ...errors import HoldfastError, InputError
 from ...node.configuration import NodeConfiguration, load
 from ...result import Result
-from ..forecast.moves import checked_nodes, emptied, look, placed, short_of_room
+from ..forecast.moves import (
+    checked_nodes,
+    emptied,
+    look,
+    placed,
+    refuse_move,
+    short_of_room,
+)
 from .change import POLL, await_manager, change_and_wait, change_wanted, no_use
 
 ENDS = ("refused", "migration_failed", "error")
@@ -40,11 +46,15 @@ def declare_move(options: Mapping[str, Any], check: bool) -> Result:
     """Request the move of a service to a node, unless it is there or on its way.
 
     With ``wait`` a service that is on its way elsewhere is waited for first.  What the manager
-    would refuse is refused before anything is written, and in check mode too.  Raises
-    ``InputError`` or ``HoldfastError`` with the reason.
+    would refuse is refused before anything is written, and in check mode too, and so is what a rule
+    would undo at once, unless ``force`` is set.  ``pin`` pins the service to the node; false ends
+    that, and needs no node.  Raises ``InputError`` or ``HoldfastError`` with the reason.
     """
     configuration = load(Path(options["config"]))
     name = names.service_id(options["name"])
+    pin: bool | None = options.get("pin")
+    if options["node"] is None and pin is False:
+        return _unpin(configuration, name, check)
     node = names.node_name(options["node"])
     configuration.require_member(node)
     until = time.monotonic() + (options["timeout"] if options["wait"] and not check else 0.0)
@@ -52,21 +62,55 @@ def declare_move(options: Mapping[str, Any], check: bool) -> Result:
     status = _status(name, state, seen.wanted)
     before = _place(status)
     moves = before != node
-    if moves:
-        _refuse_what_cannot_be(name, node, status, state, seen, waits=check and options["wait"])
     request = Request(MOVE, time.time(), node, live=bool(options["live"]))
 
-    def plan(wanted: Wanted) -> Wanted:
-        return wanted.with_request(name, request) if moves else wanted
+    def pinned(wanted: Wanted) -> Wanted:
+        if pin is None:
+            return wanted
+        return wanted.with_pin(name, node) if pin else wanted.without_pin(name)
 
+    def plan(wanted: Wanted) -> Wanted:
+        return pinned(wanted).with_request(name, request) if moves else pinned(wanted)
+
+    if moves:
+        after = replace(seen, wanted=pinned(seen.wanted))
+        _refuse_what_cannot_be(name, status, state, waits=check and options["wait"])
+        refuse_move(name, node, state, after, force=bool(options.get("force")))
     change = change_wanted(configuration, plan, check=check)
-    values: dict[str, Any] = {"service": name, "node": node, "version": change.after.version}
+    values: dict[str, Any] = {
+        "service": name,
+        "node": node,
+        "pinned": change.after.pins.get(name, ""),
+        "version": change.after.version,
+    }
     if options["wait"] and not check:
         left = max(min(TAKES_UP, options["timeout"]), round(until - time.monotonic(), 1))
         missing = partial(_missing, name, node, frozenset(state.events))
         there = await_manager(configuration, change.after.version, left, missing).services[name]
         values["status"] = {"state": there.state.value, "node": node, "reason": there.why}
-    return Result(change.changed, values, {name: {"node": before}}, {name: {"node": node}})
+    was, becomes = {"node": before}, {"node": node}
+    if pin is not None:
+        was["pinned"], becomes["pinned"] = change.before.pins.get(name, ""), values["pinned"]
+    return Result(change.changed, values, {name: was}, {name: becomes})
+
+
+def _unpin(configuration: NodeConfiguration, name: str, check: bool) -> Result:
+    """Let the rules alone decide again where a service runs; nothing is waited for."""
+
+    def plan(wanted: Wanted) -> Wanted:
+        if name not in wanted.services:
+            raise _no_such_service(name, wanted)
+        return wanted.without_pin(name)
+
+    change = change_wanted(configuration, plan, check=check)
+    values = {"service": name, "node": "", "pinned": "", "version": change.after.version}
+    before = {name: {"pinned": change.before.pins.get(name, "")}}
+    return Result(change.changed, values, before, {name: {"pinned": ""}})
+
+
+def _no_such_service(name: str, wanted: Wanted) -> InputError:
+    known = ", ".join(sorted(wanted.services)) or "there are none yet"
+    return InputError("name", name, f"the id of a declared service ({known})")
 
 
 def _look_once_it_can_go(
@@ -84,8 +128,7 @@ def _look_once_it_can_go(
 
 def _status(name: str, state: ClusterState, wanted: Wanted) -> ServiceStatus:
     if name not in wanted.services:
-        known = ", ".join(sorted(wanted.services)) or "there are none yet"
-        raise InputError("name", name, f"the id of a declared service ({known})")
+        raise _no_such_service(name, wanted)
     if name not in state.services:
         raise HoldfastError(
             f"Service {name!r} is not taken up by the manager yet, or is to be ignored, so it"
@@ -102,9 +145,9 @@ def _place(status: ServiceStatus) -> str:
 
 
 def _refuse_what_cannot_be(
-    name: str, node: str, status: ServiceStatus, state: ClusterState, seen: Seen, waits: bool
+    name: str, status: ServiceStatus, state: ClusterState, waits: bool
 ) -> None:
-    """Raise the reason why the service cannot go; with *waits* a passing state is none."""
+    """Raise the reason why no service can go; with *waits* a passing state is none."""
     held = state.why_held()
     if held:
         raise HoldfastError(f"Service {name!r} is not moved: {held}.")
@@ -113,9 +156,6 @@ def _refuse_what_cannot_be(
             f"Service {name!r} can be moved only while it runs or is stopped; it is"
             f" {status.state.value}: {status.why or 'no reason known'}."
         )
-    why = selection.refusal(name, node, state, seen)
-    if why:
-        raise InputError("node", node, f"a node that can take service {name!r} now; {why}")
 
 
 def _missing(name: str, node: str, known: Container[Event], state: ClusterState) -> str:

@@ -254,6 +254,7 @@ def _services(
             "target": status.target,
             "since": status.since,
             "reason": status.why,
+            "pinned": wanted.pins.get(service_id, ""),
             "failed_nodes": list(status.failed_nodes),
             "choice": choices.get(service_id),
             "resources": [

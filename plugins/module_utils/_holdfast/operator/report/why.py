@@ -69,6 +69,7 @@ def why_service(
         "failed_nodes": list(status.failed_nodes),
         "crashes": status.crashes,
         "not_before": status.not_before,
+        "pinned": wanted.pins.get(name, ""),
         "after": list(definition.after) if definition is not None else [],
         "rules": [rule_document(rule) for rule in wanted.rules() if name in rule.services],
         "request": request_document(request) if request is not None else None,
@@ -139,6 +140,9 @@ def _service_lines(why: dict[str, Any]) -> list[tuple[str, str]]:
         lines += [("not", f"{node}: {reason}") for node, reason in choice["rejected"]]
     for rule in why["rules"]:
         lines.append(("rule", _rule(rule)))
+    if why["pinned"]:
+        unpin = f"holdfast service move {why['name']} --unpin"
+        lines.append(("pinned", f"to {why['pinned']}, until '{unpin}'"))
     if why["after"]:
         lines.append(("after", ", ".join(why["after"])))
     if why["failed_nodes"]:

@@ -152,6 +152,8 @@ def service_place(service: dict[str, Any]) -> str:
 def service_note(service: dict[str, Any], nodes: dict[str, Any]) -> str:
     """Return why a service is in its state, and what is wrong with it."""
     notes = [clean(service["reason"])]
+    if service.get("pinned"):
+        notes.append(f"pinned to {clean(service['pinned'])}")
     failed = f"on {', '.join(map(clean, service['failed_nodes']))}"
     if service["failed_nodes"] and failed not in notes[0]:
         notes.append(f"its start failed {failed}")
