@@ -13,6 +13,7 @@ import time
 from contextlib import closing
 from typing import Any
 
+from ...cluster.lrm.commands import stops_first
 from ...cluster.model.desired import Wanted, request_document
 from ...cluster.model.maintenance import maintenance_document, maintenance_from_document, told, utc
 from ...cluster.model.rules import rule_document
@@ -71,6 +72,7 @@ def why_service(
         "not_before": status.not_before,
         "pinned": wanted.pins.get(name, ""),
         "after": list(definition.after) if definition is not None else [],
+        "stops_after": stops_first(name, state, wanted),
         "rules": [rule_document(rule) for rule in wanted.rules() if name in rule.services],
         "request": request_document(request) if request is not None else None,
         "request_heard": request is not None and status.request >= request.made,
@@ -145,6 +147,8 @@ def _service_lines(why: dict[str, Any]) -> list[tuple[str, str]]:
         lines.append(("pinned", f"to {why['pinned']}, until '{unpin}'"))
     if why["after"]:
         lines.append(("after", ", ".join(why["after"])))
+    if why["stops_after"]:
+        lines.append(("waits", f"for {', '.join(why['stops_after'])} to stop or leave first"))
     if why["failed_nodes"]:
         lines.append(("failed on", ", ".join(why["failed_nodes"])))
     if why["not_before"] > why["at"]:
