@@ -56,6 +56,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli
     library_archive,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402  # noqa: E402
+    agent_checks,
     cluster_key,
     disarm,
     node_files,
@@ -260,7 +261,7 @@ class EmbeddedCluster:
 
     def declare_as_before(self, name: str, resources: list[dict[str, Any]], **more: Any) -> Any:
         """Declare a service as a version did that took secrets in a declaration."""
-        with patch.object(operations_service, "has_secret", lambda *_arguments: False):
+        with patch.object(agent_checks, "has_secret", lambda *_arguments: False):
             return self.declare_resources(name, resources, **more)
 
     def declare_web(self) -> None:

@@ -23,7 +23,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
     read_keys,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
-    agent_checks,
     node_files,
 )
 from ansible_collections.holdfast.ha.tests.system.playing import Played, player_of, write_inventory
