@@ -16,17 +16,25 @@ from __future__ import annotations
 from math import inf, isnan, sqrt
 
 from ...hints import Sequence, dataclass
-from ..model.admission import secondary_failure, without_primary, without_secondary
+from ..model.admission import (
+    migration_failure,
+    primary_failure,
+    secondary_failure,
+    without_primary,
+    without_secondary,
+)
 from ..model.cluster import NO_NODE, Cluster, Instance, Node
 from ..model.moves import Found, Moved, failover, failover_to, replace_secondary
 from ..model.score import AT_BOTH, RESERVED, WEIGHT, WEIGHTS, Score
-from .allocate import Search
 from .best_pair import FIRST, BestPair, scored
 from .pairs import as_secondary, short_way
+from .allocate import Search
 from .solution import SAME, Options, Unplaceable, migrate, replace_disks
 
 AT_SECONDARY = sorted((*AT_BOTH, RESERVED))
 """The deviations that a secondary changes."""
+TO_PRIMARY, FAIL_OVER = "Changing secondary to new primary", "Failing over to new primary"
+"""The first steps of a move to two new nodes, in htools' words."""
 
 
 def move_to_best(
@@ -176,19 +184,14 @@ def move_to_best_pair(
         start = first
         opcodes.append(migrate(instance, None))
     nodes = start.applied_to(cluster.nodes)
-    halves: dict[int, Moved] = {}
-    problem = ""
-    for primary in targets:
-        half = _new_primary(nodes, start, primary, force)
-        if isinstance(half, str):
-            problem = half
-        else:
-            halves[primary] = half
-    best = _best_halves(cluster, start, halves, targets, group, force)
+    primaries, problem = _new_primaries(nodes, start, targets, force)
+    best = _best_halves(cluster, start, primaries, targets, group, force)
     if best is None:
-        raise Unplaceable(_last_problem(nodes, halves, targets, force) or problem)
+        raise Unplaceable(_last_problem(nodes, start, primaries, targets, force) or problem)
     primary, secondary = best
-    half = halves[primary]
+    half = _new_primary(nodes, start, primary, force)
+    if isinstance(half, str):
+        raise Unplaceable(half)
     moved = replace_secondary(half.applied_to(nodes), half.instance, secondary, force)
     if isinstance(moved, str):
         raise Unplaceable(_failed("Changing secondary to final secondary", moved))
@@ -206,12 +209,12 @@ def move_to_best_pair(
 def _best_halves(
     cluster: Cluster,
     start: Moved,
-    halves: dict[int, Moved],
+    primaries: set[int],
     targets: list[int],
     group: int,
     force: bool,
 ) -> tuple[int, int] | None:
-    """Return the best new primary, of *halves*, and secondary, of *targets*.
+    """Return the best new primary, of *primaries*, and secondary, of *targets*.
 
     Whatever the steps, the instance is on its new nodes only in the end: so this is the search
     for a place in the cluster without it.
@@ -229,13 +232,12 @@ def _best_halves(
     # What its old nodes have in common does not count for the new ones.
     placed = instance.at(NO_NODE, NO_NODE, 0)
     search = Search(bare, scope, placed, Options(capacity_checks=False))
-    firsts = [bare.nodes[index] for index in targets if index in halves]
+    firsts = [bare.nodes[index] for index in targets if index in primaries]
     seconds = []
     barred = {}
-    numbers = set(halves)
     force = force or nodes[primary].offline
     for index in targets:
-        failure, refused = as_secondary(bare.nodes[index], instance, numbers, force)
+        failure, refused = as_secondary(bare.nodes[index], instance, primaries, force)
         if failure is None:
             seconds.append(bare.nodes[index])
             barred[index] = refused
@@ -254,29 +256,74 @@ def _best_halves(
 
 
 def _last_problem(
-    nodes: Sequence[Node], halves: dict[int, Moved], targets: list[int], force: bool
+    nodes: Sequence[Node], start: Moved, primaries: set[int], targets: list[int], force: bool
 ) -> str:
     """Return why the last pair that was tried is not possible, as htools says for all."""
     for primary in reversed(targets):
-        if primary not in halves:
+        half = _new_primary(nodes, start, primary, force) if primary in primaries else ""
+        if isinstance(half, str):
             return ""
-        between = halves[primary].applied_to(nodes)
+        between = half.applied_to(nodes)
         for secondary in reversed(targets):
             if secondary != primary:
-                moved = replace_secondary(between, halves[primary].instance, secondary, force)
+                moved = replace_secondary(between, half.instance, secondary, force)
                 if isinstance(moved, str):
                     return _failed("Changing secondary to final secondary", moved)
     return ""
+
+
+def _new_primaries(
+    nodes: Sequence[Node], start: Moved, targets: list[int], force: bool
+) -> tuple[set[int], str]:
+    """Return those of *targets* that `_new_primary` accepts, and why it refused the last other.
+
+    The checks are those of the two moves, in their order, without making the moves: a target
+    that takes the instance as its secondary and gives it up again is as it was.
+    """
+    instance = start.instance
+    primary, leaving = nodes[instance.primary], nodes[instance.secondary]
+    bare = without_primary(primary, instance)
+    stays = primary_failure(bare, instance, True)
+    forced, without_home = force or leaving.offline, force or primary.offline
+    usual = not instance.forthcoming and instance.reserved_memory >= 0
+    possible, problem = set(), ""
+    for index in targets:
+        target = nodes[index]
+        # The memory that a node keeps is not the most for one peer only in odd clusters.
+        kept = max(target.peers.values()) if target.peers else 0
+        if not usual or target.exclusive or target.reserved != kept or index in instance.nodes:
+            half = _new_primary(nodes, start, index, force)
+            failure = half if isinstance(half, str) else None
+        else:
+            failure = secondary_failure(target, instance, instance.primary, forced) or stays
+            if failure is not None:
+                failure = _failed(TO_PRIMARY, failure)
+            else:
+                if target.short != (target.unallocated <= kept):
+                    target = target.copy()
+                    target.short = not target.short
+                failure = (
+                    migration_failure(primary, target)
+                    or primary_failure(target, instance, without_home)
+                    or secondary_failure(bare, instance, index, without_home, primary.offline)
+                )
+                if failure is not None:
+                    failure = _failed(FAIL_OVER, failure)
+        if failure is None:
+            possible.add(index)
+        else:
+            problem = failure
+    return possible, problem
 
 
 def _new_primary(nodes: Sequence[Node], start: Moved, primary: int, force: bool) -> Moved | str:
     """Take the node *primary* as secondary and fail over to it."""
     taken = replace_secondary(nodes, start.instance, primary, force)
     if isinstance(taken, str):
-        return _failed("Changing secondary to new primary", taken)
+        return _failed(TO_PRIMARY, taken)
     over = failover(taken.applied_to(nodes), taken.instance, force)
     if isinstance(over, str):
-        return _failed("Failing over to new primary", over)
+        return _failed(FAIL_OVER, over)
     return Moved({**taken.nodes, **over.nodes}, over.instance)
 
 
