@@ -8,7 +8,7 @@ import json
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate import pairs
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.single import (  # noqa: E501
     Search,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.solution import (  # noqa: E501

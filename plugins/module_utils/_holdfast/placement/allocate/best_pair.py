@@ -17,7 +17,7 @@ from ..model.moves import common_locations
 from .pair_bounds import PairBounds
 
 if TYPE_CHECKING:
-    from .allocate import Search
+    from .single import Search
 
 Place = tuple[float, int, int]
 

@@ -29,7 +29,7 @@ from .best_pair import FIRST, BestPair, Place, after_placing, pairs_of, scored
 from .solution import Solution
 
 if TYPE_CHECKING:
-    from .allocate import Search
+    from .single import Search
 
 
 def choose_pair(search: Search, primaries: Sequence[Node], secondaries: Sequence[Node]) -> Solution:

@@ -28,7 +28,7 @@ from ..model.moves import Found, Moved, failover, failover_to, replace_secondary
 from ..model.score import AT_BOTH, RESERVED, WEIGHT, WEIGHTS, Score
 from .best_pair import FIRST, BestPair, scored
 from .pairs import as_secondary, short_way
-from .allocate import Search
+from .single import Search
 from .solution import SAME, Options, Unplaceable, migrate, replace_disks
 
 AT_SECONDARY = sorted((*AT_BOTH, RESERVED))

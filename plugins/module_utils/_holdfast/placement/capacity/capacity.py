@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
-from ..allocate.allocate import Search, candidates, choose_single
+from ..allocate.allocate import candidates
 from ..allocate.pairs import choose_pair
+from ..allocate.single import Search, choose_single
 from ..allocate.solution import Options, Solution
 from ..model.admission import (
     CPU,
