@@ -3,8 +3,8 @@
 """The N+1 rule of a plan: after each move every node that could be lost still can be.
 
 The check is that of `redundancy` for existing instances: mirrored instances by arithmetic on
-the nodes that changed, others by one node with room for all of them, and by trying it out where
-there is none.  hbal makes no such check.  An instance with a node that is out of service may
+the nodes that changed, others by sums of what is free (`_Needs`), and by trying it out where
+these do not decide.  hbal makes no such check.  An instance with a node that is out of service may
 move whatever that takes from others: that node is lost already.
 """
 
@@ -16,7 +16,7 @@ from ...hints import TYPE_CHECKING, Sequence
 from ..model.admission import policy_failure
 from ..model.cluster import RESTARTED_TEMPLATES, Instance, Node
 from ..model.moves import Moved
-from ..model.redundancy import can_evacuate
+from ..model.redundancy import can_evacuate, surely_stuck
 
 if TYPE_CHECKING:
     from .state import State
@@ -27,12 +27,13 @@ class Guard:
 
     def __init__(self, search: State) -> None:
         self._search = search
+        self._known: dict[int, tuple[list[int], _Needs]] = {}
         nodes = search.nodes
+        self._bound = any(nodes[index].migration for index in search.scope)
         self._others = [index for index in search.scope if nodes[index].others]
         self.lost_before = {
             index for index in self._others if not self._others_have_room(nodes, index, {})
         }
-        self._bound = any(nodes[index].migration for index in search.scope)
         for index in search.scope:
             for peer in nodes[index].peers:
                 if not nodes[peer].migration <= nodes[index].accepts:
@@ -82,22 +83,70 @@ class Guard:
     ) -> bool:
         """Return whether all on the node *index* that is not mirrored finds another node."""
         search, lost = self._search, nodes[index]
+        needs = self._needs(lost.others, placed)
+        if needs.fit_however_placed(nodes, lost, search.scope):
+            return True
         cluster = search.cluster_with(nodes, placed)
-        others = [cluster.instance(each) for each in lost.others]
-        memory = sum(instance.running_memory for instance in others)
-        disk = sum(instance.disk for instance in others if instance.local)
-        lasting = [each for each in others if each.template not in RESTARTED_TEMPLATES]
-        if not any(nodes[place].migration for place in search.scope):
-            for place in search.scope:
-                node = nodes[place]
-                if place == index or node.group != lost.group or node.exclusive or node.offline:
-                    continue
-                left = node.unallocated - node.peers.get(index, 0)
-                if left <= memory or (disk and node.free_disk <= disk):
-                    continue
-                if all(policy_failure(each, node.policy, False) is None for each in lasting):
-                    return True
-        return can_evacuate(cluster, lost, search.scope)
+        return not surely_stuck(cluster, lost, search.scope) and can_evacuate(
+            cluster, lost, search.scope
+        )
+
+    def _needs(self, others: list[int], placed: dict[int, Instance]) -> _Needs:
+        """Return what the instances *others* need together; of those *placed* only their size.
+
+        A move does not change sizes, so it is summed up once for each list.
+        """
+        key = id(others)
+        known = self._known.get(key)
+        if known is None or known[0] is not others:
+            instances = [placed.get(i) or self._search.instance(i) for i in others]
+            known = self._known[key] = (others, _Needs(instances))
+        return known[1]
+
+
+class _Needs:
+    """The memory and disk of instances that have to be started or created elsewhere."""
+
+    __slots__ = ("_disk", "_lasting", "_memory", "_most_disk", "_most_memory", "_restarts")
+
+    def __init__(self, instances: Sequence[Instance]) -> None:
+        memory = [instance.running_memory for instance in instances]
+        disk = [instance.disk for instance in instances if instance.local]
+        self._memory, self._most_memory = sum(memory), max(memory, default=0)
+        self._disk, self._most_disk = sum(disk), max(disk, default=0)
+        self._lasting = [each for each in instances if each.template not in RESTARTED_TEMPLATES]
+        self._restarts = len(self._lasting) < len(instances)
+
+    def fit_however_placed(self, nodes: Sequence[Node], lost: Node, scope: Sequence[int]) -> bool:
+        """Return whether the nodes *scope* but *lost* take all, in whatever way they are spread.
+
+        An instance finds no place only if every node is too full for it.  To be that, a node
+        has to take its free memory (or disk) but for the greatest instance.  The nodes cannot
+        all do that if this comes to more than there is to place: once the memory, or, with
+        disks, each once.
+        """
+        memory, disk = self._memory, self._disk
+        budget, blocked = (2.0 if disk else 1.0), 0.0
+        for place in scope:
+            node = nodes[place]
+            if node.group != lost.group or node.exclusive or node is lost:
+                continue
+            if self._restarts and not lost.migration <= node.accepts:
+                continue
+            left = node.unallocated - node.peers.get(lost.index, 0)
+            if left <= self._most_memory or (disk and node.free_disk <= self._most_disk):
+                continue
+            if any(policy_failure(each, node.policy, False) for each in self._lasting):
+                continue
+            if left > memory and (not disk or node.free_disk > disk):
+                return True
+            share = (left - self._most_memory) / memory if memory else budget
+            if disk:
+                share = min(share, (node.free_disk - self._most_disk) / disk)
+            blocked += share
+            if blocked > budget + ROUNDING:
+                return True
+        return False
 
 
 ROUNDING = 1e-6

@@ -216,6 +216,10 @@ class State:
         """Return the cluster as it is now."""
         return self.cluster_with(self.nodes, {})
 
+    def instance(self, index: int) -> Instance:
+        """Return the instance *index*, whether or not it may move, where it is now."""
+        return self._moved.get(index) or self._cluster.instance(index)
+
     def cluster_with(self, nodes: Sequence[Node], placed: dict[int, Instance]) -> Cluster:
         """Return the cluster with *nodes*, and the instances *placed* where they say."""
         twin = self._cluster.copy()
