@@ -68,10 +68,15 @@ def changelog(run: Run) -> None:
     run.python("-m", "antsibull_changelog", "lint")
 
 
+def words(run: Run) -> None:
+    """Plain English: words that texts must not have, by scripts/words.yml."""
+    run.python("scripts/words.py", folder=ROOT)
+
+
 def unit(run: Run) -> None:
     """Unit tests, in place; those that play simulated clusters are in ``simulation``."""
-    words = ("-n", "2", "tests/unit", f"--ignore={SIMULATOR_TESTS}")
-    run.python("-m", "pytest", *words, folder=ROOT)
+    options = ("-n", "2", "tests/unit", f"--ignore={SIMULATOR_TESTS}")
+    run.python("-m", "pytest", *options, folder=ROOT)
     run.unit_skipped = frozenset(run.skipped)
 
 
@@ -309,14 +314,14 @@ def testbed(run: Run) -> None:
 
 
 STAGES: tuple[Stage, ...] = (
-    *(ruff, mypy, yamllint, shellcheck, reuse, changelog),
+    *(ruff, mypy, yamllint, shellcheck, reuse, changelog, words),
     *(testbed, leases, agents, integration, playbooks, security),
     *(unit, importer, sanity, units, simulation, conformance, lint, docs, site, build, system),
 )
 """What ``--all`` runs, in this order; those of a lane begin beside the others."""
 
 QUICK: tuple[Stage, ...] = (
-    *(ruff, mypy, yamllint, shellcheck, reuse, changelog),
+    *(ruff, mypy, yamllint, shellcheck, reuse, changelog, words),
     *(unit, conformance, failover),
 )
 """What runs without ``--all``, in about five minutes."""
@@ -365,7 +370,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--all", action="store_true", help="run all stages, not only the quick ones"
     )
-    parser.add_argument("--list", action="store_true", help="say what the stages are")
+    parser.add_argument("--list", action="store_true", help="list the stages")
     parser.add_argument("--no-skips", action="store_true", help="a skipped test is a failure")
     parser.add_argument("--scratch", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -500,7 +500,7 @@ class EmbeddedCluster:
             time.sleep(0.1)
 
     def wait_settled(self, timeout: float = PATIENCE) -> dict[str, Any]:
-        """Wait until all is as wanted."""
+        """Wait until all is as configured."""
         return self.wait(
             lambda status: (
                 not status["problems"] and status["services"] and not status["under_way"]

@@ -14,12 +14,12 @@ class ModuleDocFragment:
 options:
   reason:
     description:
-      - Why, for whoever looks at the status.
+      - The reason, shown in the status.
       - If not given, that of a maintenance that is there already stays.
     type: str
   owner:
     description:
-      - Who asked for it.
+      - The owner of the maintenance.
       - If not given or empty, that of a maintenance that is there already stays; of a new one it
         is the user of the task; of one that became root by sudo, who did so.
     type: str

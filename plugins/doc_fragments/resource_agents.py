@@ -14,7 +14,7 @@ class ModuleDocFragment:
 options:
   agent_directories:
     description:
-      - Where resource agents are looked for, each with a folder C(resource.d). The first that has
+      - Where resource agents are searched, each with a folder C(resource.d). The first that has
         the agent wins. If not given, O(ocf_root) alone.
     type: list
     elements: path

@@ -16,12 +16,12 @@ description:
   - Asks one node of a cluster after the other for the cluster's status and makes an inventory of
     the first answer. Each node can answer for all of them, so this works while others are down.
   - The groups are V(holdfast_manager), the one node that is the manager; V(holdfast_online);
-    V(holdfast_maintenance), the drained nodes; V(holdfast_fenced), the nodes that are proved dead,
-    or that were fenced by hand and whose host lease is gone; V(holdfast_stale), those of which it
-    is not known that they are well, nor that they are dead; and V(holdfast_runs_SERVICE) for each
+    V(holdfast_maintenance), the drained nodes; V(holdfast_fenced), the nodes that are confirmed
+    dead, or that were fenced by hand and have no host lease any more; V(holdfast_stale), those not
+    known to be healthy or dead; and V(holdfast_runs_SERVICE) for each
     service, where a character that a group's name may not have is an underscore. A node is in one
     of online, fenced and stale. The parent of all is V(holdfast_nodes).
-  - While no node is the manager nobody judges the nodes, so all that are not proved dead are stale.
+  - While no node is the manager all nodes that are not confirmed dead are stale.
   - Each host has its state in the variables C(holdfast_state), C(holdfast_condition) (V(online),
     V(fenced) or V(stale)), C(holdfast_reason), C(holdfast_since), C(holdfast_proof),
     C(holdfast_maintenance), C(holdfast_runs), C(holdfast_host_id), C(holdfast_address),
@@ -171,7 +171,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         except HoldfastError as error:
             raise AnsibleParserError(str(error)) from error
         for node, why in answered.passed_over.items():
-            self.display.warning(f"{node} does not say how the cluster is: {why}.")
+            self.display.warning(f"{node} does not report the state of the cluster: {why}.")
         return answered.status
 
     def _fill(self, status, prefix):

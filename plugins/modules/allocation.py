@@ -15,7 +15,7 @@ author:
 description:
   - Answers a request of Ganeti's allocator protocol as C(hail) of htools 3.0.2 does, in a fraction
     of the time and without Ganeti.
-  - Nothing is placed or moved. The answer says where to, and in which steps.
+  - Nothing is placed or moved. The answer names the target and the steps.
   - A request that has no good answer is no failed task; see RV(success).
 extends_documentation_fragment:
   - holdfast.ha.attributes.info_module
@@ -75,7 +75,7 @@ options:
         default: []
   better:
     description:
-      - Mend what C(hail) errs in. RV(info) then says what it would have said.
+      - Correct the mistakes of C(hail). RV(info) then shows what C(hail) itself would answer.
       - A node that could not be lost before either lets no placement fail; each instance of a
         C(multi-allocate) has its own group and fails by itself, and RV(result) then has its name
         only, as Ganeti wants it, and RV(info) the reason; a drained node is no secondary;
@@ -101,7 +101,7 @@ options:
     type: int
     default: 4096
   why:
-    description: Also say why, in RV(reasons).
+    description: Also give the reasons, in RV(reasons).
     type: bool
     default: false
 seealso:
@@ -174,7 +174,7 @@ networks:
   type: dict
   contains:
     problems:
-      description: What stands in the way of the request, one sentence each.
+      description: What blocks the request, one sentence each.
       type: list
       elements: str
     clashes:

@@ -13,8 +13,8 @@ version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - Takes the description of a cluster and plans moves that spread its load evenly. What is even
-    is told by the score of Ganeti's htools; less is better.
+  - Takes the description of a cluster and plans moves that spread its load evenly. Evenness
+    is measured by the score of Ganeti's htools; less is better.
   - The plan is ordered. After every move the limits of all nodes hold, instances with the same
     exclusion tag are apart, and every node that could be lost still can be (N+1). The score never
     rises.
@@ -43,11 +43,11 @@ options:
     type: bool
     default: false
   most_moves:
-    description: Plan at most so many moves. V(-1) is no limit.
+    description: Plan at most this many moves. V(-1) is no limit.
     type: int
     default: -1
   most_copied:
-    description: Plan to copy at most so many MiB of disks. V(-1) is no limit.
+    description: Plan to copy at most this many MiB of disks. V(-1) is no limit.
     type: int
     default: -1
   swaps:

@@ -13,7 +13,7 @@ version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - Says how many more instances of a size fit, and where; which nodes could be lost (N+1); which
+  - Reports how many more instances of a size fit, and where; which nodes could be lost (N+1); which
     can be rebooted together, and which switched off; and where everything on a node would go.
   - Nothing is placed or moved.
 extends_documentation_fragment:

@@ -15,7 +15,7 @@ author:
 description:
   - Reads the state of the whole cluster from its storage, as any one node sees it.
   - No daemon is asked, so it works while all of them are gone.
-  - With O(until) the task waits for the cluster to become what is wanted.
+  - With O(until) the task waits for a state of the cluster.
 extends_documentation_fragment:
   - holdfast.ha.attributes.info_module
   - holdfast.ha.node
@@ -31,8 +31,8 @@ options:
     default: false
   until:
     description:
-      - With V(settled) wait until all is as wanted. All nodes are online and at their usual
-        work, all services are in the wanted state, no failover is under way, and the manager
+      - With V(settled) wait until all is as configured. All nodes are online and at their usual
+        work, all services are in the desired state, no failover is under way, and the manager
         goes by the newest configuration.
       - With V(recovered) wait for the same, whatever the nodes are.
     type: str
@@ -49,7 +49,7 @@ options:
   recovered_from:
     description:
       - With O(until=recovered) wait until the manager has found that this node is off, and the
-        services that it had are in the wanted state. What is wrong with other services does
+        services that it had are in the desired state. What is wrong with other services does
         not count.
     type: str
   since:
@@ -80,7 +80,7 @@ EXAMPLES = r"""
   ansible.builtin.assert:
     that: cluster.services.web.state == 'started'
 
-- name: Wait until everything is as wanted, and write a status page
+- name: Wait until everything is as configured, and write a status page
   holdfast.ha.cluster_info:
     until: settled
     page: /srv/www/ha.html
@@ -93,7 +93,7 @@ cluster:
   type: str
   sample: rack1
 backend:
-  description: Who grants the leases.
+  description: The lease backend.
   returned: success
   type: str
   sample: embedded
@@ -133,7 +133,7 @@ policy:
   type: dict
   sample: {shutdown: conditional, placement: count}
 config_version:
-  description: The version of the wanted configuration.
+  description: The version of the desired configuration.
   returned: success
   type: int
   sample: 14
@@ -207,7 +207,7 @@ failovers:
   sample:
     - node: n1
       reason: no heartbeat for 3.2 s and no answer on the network
-      proof: machine switched off, and its status says off
+      proof: machine switched off, and its status is off
       seconds: {suspected: 3.2, recorded: 3.2, fence_sent: 3.2, confirmed: 3.6, finished: 5.1}
 events:
   description: The last lines of the history.
@@ -216,7 +216,7 @@ events:
   elements: dict
   sample: []
 problems:
-  description: What is not as wanted, one sentence each.
+  description: What is not as configured or not healthy, one sentence each.
   returned: success
   type: list
   elements: str

@@ -53,7 +53,7 @@ path:
   type: str
   sample: /etc/holdfast/cluster.key
 fingerprints:
-  description: A name for each key, in their order, that does not tell the key.
+  description: A name for each key, in their order, that does not reveal the key.
   returned: success
   type: list
   elements: str

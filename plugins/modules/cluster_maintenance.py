@@ -41,9 +41,9 @@ options:
       - V(hold) is global maintenance. Watchdogs go on guarding the nodes.
       - V(freeze) disarms the cluster for work on the network, with the services as they are. A node
         that loses its storage stops them all the same, and is reset if it cannot.
-      - V(ignore) disarms the cluster, for work on the storage as well. The nodes let go of their
+      - V(ignore) disarms the cluster, for work on the storage as well. The nodes release their
         watchdogs, and the services may be started, stopped and moved by hand.
-        Once the cluster is armed again they are looked for on all nodes.
+        Once the cluster is armed again they are probed on all nodes.
       - Only V(hold) can have an expiry. None of them begins while another is in force, but for
         V(hold) in a disarmed cluster.
     type: str
@@ -54,8 +54,8 @@ options:
     default: hold
   wait:
     description:
-      - Wait until the manager keeps to it and the whiteboard says so. Before that, a node may still
-        be fenced.
+      - Wait until the manager keeps to it and the whiteboard shows it. Before that, a node may
+        still be fenced.
       - With O(mode=freeze) and O(mode=ignore) wait until all nodes are disarmed.
     type: bool
     default: true
@@ -109,7 +109,7 @@ disarm:
     owner: ada
     since: 1790000000.0
 version:
-  description: The version of the wanted configuration.
+  description: The version of the desired configuration.
   returned: success
   type: int
   sample: 14

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cluster_policy
-short_description: Say how a cluster shuts nodes down, places services and evens the load out
+short_description: Set how a cluster shuts nodes down, places services and evens the load out
 version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - Changes the policy of the whole cluster in its wanted configuration.
+  - Changes the policy of the whole cluster in its desired configuration.
   - What is not given stays as it is. The defaults of a new cluster are named with each option.
 extends_documentation_fragment:
   - holdfast.ha.attributes
@@ -27,7 +27,7 @@ options:
       - V(freeze) stops them, and they wait for the node to come back.
       - V(conditional), which is the default, is V(freeze) for a reboot and V(failover) for a
         poweroff.
-      - A daemon that alone is started anew leaves its services running, whatever this says.
+      - A daemon that alone is restarted leaves its services running, whatever this option is.
     type: str
     choices:
       - conditional
@@ -39,8 +39,8 @@ options:
       - Seconds that a node which is shut down has to be emptied, with O(shutdown=migrate) and while
         it is drained. What is left then is stopped, and others start it.
       - What shuts the node down must wait at least as long. systemd ends C(holdfast-lrm) after
-        15 minutes, whatever this says; what still runs then goes down with its node. The default
-        is V(300).
+        15 minutes, whatever this option is; what still runs then goes down with its node. The
+        default is V(300).
     type: float
   placement:
     description:
@@ -125,7 +125,7 @@ policy:
     rebalance_margin: 0.1
     max_workers: 4
 version:
-  description: The version of the wanted configuration.
+  description: The version of the desired configuration.
   returned: success
   type: int
   sample: 14

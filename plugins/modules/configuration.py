@@ -75,7 +75,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 version:
-  description: The version of the wanted configuration.
+  description: The version of the desired configuration.
   returned: success
   type: int
   sample: 16

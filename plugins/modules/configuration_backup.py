@@ -49,7 +49,7 @@ path:
   type: str
   sample: /var/backups/holdfast.json
 version:
-  description: The version of the wanted configuration.
+  description: The version of the desired configuration.
   returned: success
   type: int
   sample: 14

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: configuration_info
-short_description: Export what a cluster is to do, and say how it differs from variables
+short_description: Export what a cluster is to do, and show how it differs from variables
 version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
@@ -17,7 +17,7 @@ description:
     M(holdfast.ha.rule) that declare it again, and the policy as those of
     M(holdfast.ha.cluster_policy). Values of secrets are hidden; declared again so, they stay as
     they are.
-  - With O(services), O(rules) or O(policy) it also says where the cluster differs from them, and
+  - With O(services), O(rules) or O(policy) it also reports where the cluster differs from them, and
     shows that as the difference of the task. That is what M(holdfast.ha.configuration) would
     change, and what is in the cluster alone.
 extends_documentation_fragment:
@@ -26,7 +26,7 @@ extends_documentation_fragment:
 attributes:
   diff_mode:
     support: full
-    description: Shows what is asked for as before and what is live as after.
+    description: Shows what is requested as before and what is live as after.
 options:
   services:
     description:
@@ -42,8 +42,9 @@ options:
     elements: dict
   policy:
     description:
-      - The policy that there is to be, as options of M(holdfast.ha.cluster_policy). What is left
-        out is told, as being in the cluster alone, where it is not at its default.
+      - The desired policy, as options of M(holdfast.ha.cluster_policy). An
+        option that is left out is reported as being in the cluster alone, unless it is at its
+        default.
     type: dict
 seealso:
   - module: holdfast.ha.configuration
@@ -52,7 +53,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Does the cluster do what the inventory says?
+- name: Does the cluster match the inventory?
   holdfast.ha.configuration_info:
     services: "{{ ha_services }}"
     rules: "{{ ha_rules }}"
@@ -66,7 +67,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 version:
-  description: The version of the wanted configuration.
+  description: The version of the desired configuration.
   returned: success
   type: int
   sample: 14
@@ -99,7 +100,7 @@ policy:
     rebalance_margin: 0.1
     max_workers: 4
 drift:
-  description: Where the cluster differs from what was asked for; empty is none, or nothing asked.
+  description: Where the cluster differs from what was requested; empty is none, or nothing asked.
   returned: success
   type: list
   elements: dict

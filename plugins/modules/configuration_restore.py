@@ -25,7 +25,7 @@ extends_documentation_fragment:
 options:
   path:
     description:
-      - Absolute path of the file on the node. Nobody but its owner may be able to write it.
+      - Absolute path of the file on the node. Only its owner may have write permission.
     type: path
     required: true
   exact:
@@ -52,7 +52,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 version:
-  description: The version of the wanted configuration.
+  description: The version of the desired configuration.
   returned: success
   type: int
   sample: 15

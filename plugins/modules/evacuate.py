@@ -17,12 +17,12 @@ description:
   - Where each service would go is known before anything is asked. If one has nowhere to go, nothing
     is moved and the task fails and names it with its reason.
   - The nodes stay in use, so that a rule may bring services back. To keep a node empty use
-    M(holdfast.ha.node_maintenance); in check mode this module says whether that would succeed.
+    M(holdfast.ha.node_maintenance); in check mode this module reports whether that would succeed.
   - Where a node would carry services that declare more memory than it has, or more than 4 CPUs for
     each of its own, it is warned of, as only
     O(holdfast.ha.cluster_policy#module:placement=score) refuses such a node.
-  - While the cluster is held or disarmed nothing can be moved, and the task fails but for in check
-    mode.
+  - While the cluster is paused or disarmed nothing can be moved, and the task fails, except in
+    check mode.
 extends_documentation_fragment:
   - holdfast.ha.attributes
   - holdfast.ha.node
@@ -107,7 +107,7 @@ blocked:
 then:
   description:
     - What each node that stays in use would carry. The number of its services, the CPUs and MiB of
-      memory that they declare, and those that the node has, V(null) if it does not say so.
+      memory that they declare, and those that the node has, V(null) if the node does not report it.
   returned: success
   type: dict
   sample:

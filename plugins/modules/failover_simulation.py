@@ -8,7 +8,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: failover_simulation
-short_description: Say what would happen if nodes died, or were drained
+short_description: Simulate that nodes die, or are drained
 version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)

@@ -21,7 +21,7 @@ description:
   - The machines are nodes of a fence configuration file, with all their devices and levels, or
     plugs of one agent whose parameters are given in the task.
   - Many machines are treated at the same time, each device with one of them at a time. One that
-    fails stops no other; the task then fails at its end and says which.
+    fails stops no other; the task then fails at its end and names them.
   - It talks to the devices at once and itself. It does not ask the cluster, does not tell it
     either, and does not look what runs on the machines.
   - Parameters are checked against the agent's metadata before anything is sent. Passwords go to
@@ -53,9 +53,9 @@ options:
   parameters:
     description:
       - The agent's parameters, such as its address, user and password, without C(action) and
-        C(plug). M(holdfast.ha.fence_info) tells which there are.
+        C(plug). M(holdfast.ha.fence_info) lists them.
       - A false boolean is not sent, because most agents take it for true.
-      - The values of all parameters whose names say that they are secrets are hidden.
+      - The values of all parameters whose names mark them as secrets are hidden.
       - In place of a secret such as C(password), C(password_file) is a file that holds it and
         that only its owner can read, and C(password_script) a program that prints it. The
         program is run without a shell, and not by the agent.
@@ -75,7 +75,7 @@ options:
     type: float
   state:
     description:
-      - V(off) switches the machines off unless their devices already say that they are.
+      - V(off) switches the machines off unless their devices already report that they are.
       - V(on) switches them on likewise.
     type: str
     choices:
@@ -90,7 +90,7 @@ options:
       - V(unfence) gives a machine back the access that agents such as C(fence_scsi) cut. Some can
         do it on the machine itself alone, so run it there, before it takes up its work.
       - V(diag) sends a diagnostic interrupt, with which a kernel dumps its memory and stops.
-        Nothing tells whether it did.
+        Nothing reports whether it did.
       - V(status) asks whether they are on.
       - V(monitor), V(list), V(list-status) and V(validate-all) ask each of their devices.
     type: str
@@ -156,7 +156,7 @@ nodes:
       description: The same afterwards; in check mode what it would be.
       type: str
     changed:
-      description: Whether a device was told to do something; in check mode, would be.
+      description: Whether a device was switched; in check mode, would be.
       type: bool
     confirmed:
       description:
@@ -164,7 +164,7 @@ nodes:
       type: bool
     evidence:
       description:
-        - What that rests on. V(device-verified), the power device itself says so; V(assumed), it
+        - What that rests on. V(device-verified), the power device itself reports it; V(assumed), it
           relies on a watchdog, or only access was cut; V(none), nothing.
       type: str
     proof:
@@ -201,7 +201,7 @@ nodes:
           seconds: 0.22
           text: 'Status: OFF'
 devices:
-  description: What each device said of itself, or in C(failed) why it did not.
+  description: The metadata of each device, or in C(failed) why it did not.
   returned: with O(action) V(monitor), V(list), V(list-status) or V(validate-all)
   type: dict
   contains: {}

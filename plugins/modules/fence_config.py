@@ -39,7 +39,7 @@ options:
         ten minutes, whatever its devices have.
       - C(actions) has a C(timeout) and C(retries) of its own for single actions, such as
         C(status).
-      - C(host_map) is for a device with many plugs. It tells the plug of each node, or a list of
+      - C(host_map) is for a device with many plugs. It maps each node to its plug, or a list of
         plugs where a node has several, and can be written as V(n1:1;n2:2,3) too. A range such as
         V(node[01:16]) stands for all of its names, and V([1:16]) in its plug counts along.
       - C(assumed_after) is for agents that have a watchdog on the node act, such as

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: fence_info
-short_description: Tell what a fence agent can do, which there are, and how nodes stand
+short_description: Show what a fence agent can do, which agents are installed, and how nodes stand
 version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - Reads the metadata of a fence agent, its parameters, actions, and what its word is worth.
+  - Reads the metadata of a fence agent, its parameters, actions, and whether its answer is proof.
   - Without an agent and without a configuration, lists all installed fence agents.
-  - With a fence configuration, tells how each node is fenced, and if asked for, whether its
-    devices say that it is on.
+  - With a fence configuration, shows how each node is fenced, and on request whether its
+    devices report that it is on.
   - Changes nothing. No device is asked anything but its status, and that only with O(status).
 extends_documentation_fragment:
   - holdfast.ha.attributes.info_module
@@ -28,7 +28,7 @@ options:
     description: The JSON file with the fence devices and the levels of each node.
     type: path
   nodes:
-    description: The nodes in O(config) to tell about. All of them when this is left out.
+    description: The nodes in O(config) to report on. All of them when this is left out.
     type: list
     elements: str
   status:
@@ -63,7 +63,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 agent:
-  description: What the agent says of itself, and how it classifies.
+  description: The agent's metadata, and how it classifies.
   returned: with O(agent)
   type: dict
   contains:
@@ -96,7 +96,7 @@ agent:
       description: Whether only the joining node itself can do that.
       type: bool
     host_argument:
-      description: The parameter that tells the machine. Empty for an agent without plugs.
+      description: The parameter that names the machine. Empty for an agent without plugs.
       type: str
     parameters:
       description:
@@ -128,7 +128,7 @@ agents:
       shortdesc: Fence agent for IPMI
       kind: power
       evidence: device-verified
-      needs: the device says itself that the plug is off
+      needs: the device itself reports that the plug is off
       unfences: false
       on_target: false
 nodes:

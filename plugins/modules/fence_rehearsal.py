@@ -32,7 +32,7 @@ attributes:
   check_mode:
     support: full
     description:
-      - Says in RV(would_ask) what each device would be asked, and in RV(would_switch) which node
+      - Returns in RV(would_ask) what each device would be asked, and in RV(would_switch) which node
         would be switched. No device is asked and nothing is written.
   diff_mode:
     support: full
@@ -40,7 +40,7 @@ attributes:
   idempotent:
     support: partial
     description:
-      - The devices are asked each time and the report says when. RV(ignore:changed) is true when
+      - The devices are asked each time and the report shows when. RV(ignore:changed) is true when
         a verdict changed or a node was switched.
 options:
   config:
@@ -82,7 +82,7 @@ options:
       - Switches the one node in O(nodes) off and on for real, after it was asked and unless that
         showed that its fencing fails.
       - Refused for the machine that the task runs on, and for a node that is the manager, that runs
-        services or of which that is not known, unless O(with_services=true).
+        services or may run some, unless O(with_services=true).
       - A node of a cluster is best drained before, with M(holdfast.ha.node_maintenance).
     type: bool
     default: false
@@ -96,7 +96,7 @@ options:
     description:
       - Where the node of O(consent) answers on the network. It has to fall silent while its plug
         is off and to answer again afterwards. Only this shows that the plug is its own for sure;
-        without it a remark says so, in the result and in the report.
+        without it a remark is added, in the result and in the report.
     type: str
   port:
     description:

@@ -16,7 +16,7 @@ description:
   - Creates C(NAME.lockspace) and C(NAME.leases) in a folder on shared storage, in the format of
     sanlock, with place for 2000 hosts unless O(area_size) is smaller.
   - The leases are C(manager) and C(configuration).
-  - An existing valid lockspace is left as it is. One that is in use is neither made anew nor
+  - An existing valid lockspace is left as it is. One that is in use is neither recreated nor
     removed, unless O(force=true).
   - Several nodes may run this at the same time; one of them creates each file.
 extends_documentation_fragment:
@@ -37,14 +37,14 @@ options:
         times this without renewal.
       - From 2 to 120. With 1 the watchdog daemon of sanlock resets healthy nodes.
       - If not given, an existing lockspace keeps what it has, and a new one gets 2 seconds.
-      - Changing it makes the lockspace anew, which needs all nodes to have left.
+      - Changing it recreates the lockspace, for which all nodes have to leave.
     type: int
   sector_size:
     description:
       - Bytes of one sector of the storage. Storage with sectors of 4096 bytes needs V(4096);
         V(512) is for all other.
       - If not given, existing files keep what they have, and new ones get V(512).
-      - Existing files of another size are made anew only with O(force=true).
+      - Existing files of another size are recreated only with O(force=true).
     type: int
     choices:
       - 512
@@ -67,8 +67,8 @@ options:
         name.
       - This takes the ground from under running nodes. Use it only when all of them are
         certainly off.
-      - When the leases are made anew, the version of the manager lease starts again. Create
-        the files of M(holdfast.ha.metadata) anew then too, because older versions are refused.
+      - When the leases are recreated, the version of the manager lease starts again. Create
+        the files of M(holdfast.ha.metadata) again then too, because older versions are refused.
     type: bool
     default: false
 seealso:

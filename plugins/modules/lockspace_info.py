@@ -118,8 +118,8 @@ hosts:
       description:
         - Seconds without renewal after which the host counts as dead, which is eight times its
           I/O timeout and 60 seconds for its watchdog.
-        - A host whose sanlock has a shorter watchdog timeout is dead earlier. That is not to be
-          seen on the storage.
+        - A host whose sanlock has a shorter watchdog timeout is dead earlier. The storage
+          does not show that.
       type: int
   sample:
     - host_id: 1

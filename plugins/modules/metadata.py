@@ -22,7 +22,7 @@ description:
     and expiry. Without, only the whiteboard's global block is written, as hosted engine's own
     tools do it; a running cluster takes that up.
   - Clears the block of a node that is gone, and repairs damaged blocks. The block of a node that
-    lives is left alone, because the node writes it anew by itself.
+    lives is left alone, because the node writes it again by itself.
   - Several nodes may run this at the same time; one of them creates each file.
 extends_documentation_fragment:
   - holdfast.ha.attributes
@@ -59,7 +59,7 @@ options:
       - Room for the record of a node's LRM, in MiB, from 1 to 64. It holds what runs on the node.
       - If not given, an existing file keeps what it has, and a new one gets 1, which is enough
         for some 1000 services on one node.
-      - A file in which records have other sizes is laid out anew, with all that stands in it. That
+      - A file in which records have other sizes is laid out again, with its contents. That
         is refused while a host lease is held, even with O(force=true), and where a record does not
         fit.
     type: int
@@ -72,7 +72,7 @@ options:
     type: int
   configuration_size:
     description:
-      - Room for the wanted configuration, in MiB, from 1 to 64.
+      - Room for the desired configuration, in MiB, from 1 to 64.
       - If not given, an existing file keeps what it has, and a new one gets 4. For 20,000 services
         it takes 16.
       - See O(node_record_size) for how to change it.
@@ -89,7 +89,7 @@ options:
     description:
       - Absolute path of the configuration file of the node on which the module runs, which has to
         belong to this cluster and to be switched on.
-      - With it O(maintenance) is declared in the wanted configuration, for the manager to keep to
+      - With it O(maintenance) is declared in the desired configuration, for the manager to keep to
         it. M(holdfast.ha.cluster_maintenance) and M(holdfast.ha.node_maintenance) do the same, and
         wait until it is done.
     type: path
@@ -105,7 +105,7 @@ options:
     description:
       - Whether damaged blocks are put right. A block of a node that cannot be read is made blank,
         text that would harm other readers is written in ASCII, and a global block that cannot be
-        read is written as in maintenance unless O(maintenance) says otherwise.
+        read is written as in maintenance unless O(maintenance) is given.
       - The block of a node that lives, or may live, is left as it is with a warning, unless
         O(force=true).
     type: bool
@@ -219,7 +219,7 @@ state:
       description: Room for the manager's record, in MiB.
       type: float
     configuration_size:
-      description: Room for the wanted configuration, in MiB.
+      description: Room for the desired configuration, in MiB.
       type: float
   sample:
     path: /srv/ha/rack1.state
@@ -230,8 +230,8 @@ state:
     configuration_size: 4.0
 maintenance:
   description:
-    - Whether the whiteboard says that the cluster is in global maintenance. V(null) when the global
-      block is damaged; setting O(maintenance) without O(config) repairs it.
+    - Whether the whiteboard shows that the cluster is in global maintenance. V(null) when the
+      global block is damaged; setting O(maintenance) without O(config) repairs it.
   returned: when O(state=present)
   type: bool
   sample: false

@@ -96,14 +96,14 @@ hosts:
       type: bool
     age:
       description:
-        - Seconds since its timestamp was seen to change, by this machine's clock; V(null) when
+        - Seconds since its timestamp was observed to change, by this machine's clock; V(null) when
           it did not while watching, or without O(watch).
       type: float
     score:
       description: How well the node is suited, 0 to 3400.
       type: int
     health:
-      description: What the node says about the health of its services.
+      description: What the node reports about the health of its services.
       type: dict
     maintenance:
       description: Whether the node is in local maintenance.

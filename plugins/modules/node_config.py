@@ -73,7 +73,7 @@ options:
         type: bool
   backend:
     description:
-      - Who grants the leases. With V(sanlock) it is the sanlock daemon of each node, which a real
+      - The lease backend. With V(sanlock) it is the sanlock daemon of each node, which a real
         cluster needs. With V(embedded) it is the kernel of this one machine, so all nodes have
         to be on it.
     type: str
@@ -99,8 +99,8 @@ options:
           - Seconds after which a node is reset whose sanlock has lost the lockspace. It has to be
             what the sanlock of the node really uses, or the node does not join.
           - That is V(60), or with sanlock 3.9 or newer V(30) beside an I/O timeout of 5, or V(10)
-            beside one of 2, if C(/etc/sanlock/sanlock.conf) says so.
-          - V(0) says that there is no watchdog. Then no host lease that runs out proves that its
+            beside one of 2, if C(/etc/sanlock/sanlock.conf) sets that.
+          - V(0) is for nodes without a watchdog. Then no host lease that runs out proves that its
             node is dead, and only a fence does.
         type: int
         default: 60
@@ -201,7 +201,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 configuration:
-  description: The configuration as it stands in the file.
+  description: The configuration as it is in the file.
   returned: success
   type: dict
   sample:

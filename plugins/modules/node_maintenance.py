@@ -30,7 +30,7 @@ options:
     type: str
   state:
     description:
-      - What is wanted of the node.
+      - The desired state of the node.
     type: str
     choices:
       - drained
@@ -89,7 +89,7 @@ moved:
   sample:
     web: n3
 version:
-  description: The version of the wanted configuration.
+  description: The version of the desired configuration.
   returned: success
   type: int
   sample: 14

@@ -45,7 +45,7 @@ options:
       - instance
   parameters:
     description:
-      - The agent's parameters. The values of those whose names say that they are secrets are
+      - The agent's parameters. The values of those whose names mark them as secrets are
         hidden.
     type: dict
     default: {}
@@ -66,20 +66,20 @@ options:
       - demoted
   action:
     description:
-      - One action of the agent, called once, whatever the state is. The agent's metadata says
-        which it has.
+      - One action of the agent, called once, whatever the state is. The agent's metadata lists
+        its actions.
       - C(monitor), C(status), C(validate-all), C(meta-data), C(usage) and C(methods) change
         nothing and are called in check mode too. The task does not fail when C(monitor) or
         C(status) finds the resource stopped or failed.
       - Around any other a probe finds the state before and after; C(start), C(stop), C(promote),
         C(demote), C(recover), C(migrate_to) and C(migrate_from) changed something if these two
         differ. In check mode only the first probe is made.
-      - C(migrate_to), C(migrate_from) and C(notify) need to be told more, see O(meta).
+      - C(migrate_to), C(migrate_from) and C(notify) need more input, see O(meta).
     type: str
   verify:
     description:
       - What must be gone once the resource is stopped; for two seconds it may still be going.
-      - It is looked for whenever O(state) finds or makes the resource stopped, so also before a
+      - This is checked whenever O(state) finds or makes the resource stopped, so also before a
         start, and after O(action=stop).
     type: dict
     suboptions:
@@ -134,7 +134,7 @@ options:
     default: 0
   timeout:
     description:
-      - Seconds for each action. The agent is told them, and is killed at their end. If not
+      - Seconds for each action. The agent gets them, and is killed at their end. If not
         given, what the agent advises, or 20.
     type: float
   run_directory:
@@ -144,7 +144,7 @@ options:
     type: path
     default: /run/resource-agents
   node:
-    description: The node's name as told to the agent. If not given, it is told none.
+    description: The node's name for the agent. If not given, the agent gets none.
     type: str
 seealso:
   - module: holdfast.ha.ocf_info
@@ -209,13 +209,13 @@ RETURN = r"""
 before:
   description:
     - V(started), V(promoted), V(stopped), V(failed), V(absent) when its program is not installed
-      here, or V(unknown) when the agent could not tell.
-  returned: with O(state) and with each O(action) that tells or changes the state
+      here, or V(unknown) when the agent could not determine it.
+  returned: with O(state) and with each O(action) that shows or changes the state
   type: str
   sample: stopped
 after:
   description: The same afterwards; in check mode what it would be.
-  returned: with O(state) and with each O(action) that tells or changes the state
+  returned: with O(state) and with each O(action) that shows or changes the state
   type: str
   sample: started
 actions:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: ocf_info
-short_description: List the OCF resource agents of a node, or show what one says of itself
+short_description: List the OCF resource agents of a node, or show the metadata of one
 version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
@@ -16,7 +16,7 @@ description:
   - Without O(agent), lists the resource agents that are installed on this node.
   - With O(agent), asks that agent for its metadata and returns it as data, that is its parameters
     with their types and defaults, and its actions with the times that it advises.
-  - Whatever stands around the metadata is ignored, and so are oddities in it, such as a default
+  - Whatever stands around the metadata is ignored, and so are irregularities, such as a default
     that is not of its own type.
 extends_documentation_fragment:
   - holdfast.ha.attributes.info_module
@@ -78,7 +78,7 @@ path:
   type: str
   sample: /usr/lib/ocf/resource.d/heartbeat/IPaddr2
 metadata:
-  description: What the agent says of itself.
+  description: The agent's metadata.
   returned: with O(agent)
   type: dict
   contains:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: place_info
-short_description: Say where a service would be started now, and why
+short_description: Show where a service would be started now, and why
 version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)

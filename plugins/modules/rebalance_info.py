@@ -16,7 +16,7 @@ description:
   - Plans the moves that the manager itself would make if it evened the load out, one after the
     other, until none is worth it. Rules and room are kept to; services that are kept together move
     together.
-  - What the load is, and how much a move has to gain, says M(holdfast.ha.cluster_policy).
+  - What the load is, and how much a move has to gain, is set by M(holdfast.ha.cluster_policy).
   - Nothing is moved. M(holdfast.ha.service_move) makes a move, while the cluster is neither held
     nor disarmed.
 extends_documentation_fragment:
@@ -35,7 +35,7 @@ options:
     type: float
   most:
     description:
-      - Plan at most so many steps. V(-1) is no limit.
+      - Plan at most this many steps. V(-1) is no limit.
     type: int
     default: -1
 seealso:
@@ -91,8 +91,8 @@ imbalance_after:
   sample: 0.0
 reason:
   description:
-    - Why nothing would be moved now, such as that the cluster is held or disarmed, or that no move
-      is worth it. Empty where something would.
+    - Why nothing would be moved now, such as that the cluster is paused or disarmed, or that no
+      move is worth it. Empty where something would.
   returned: success
   type: str
   sample: ""

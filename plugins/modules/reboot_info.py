@@ -18,8 +18,8 @@ description:
     of them is enough for a reboot to be due, and what is not there is passed over.
   - A newer kernel that was there already when the node booted is warned of and is no reason, as its
     boot loader starts another.
-  - Where nothing can tell it is warned of. A container has neither a kernel nor, as a rule, one of
-    the commands.
+  - Where nothing shows it, a warning is given. A container has neither a kernel nor, as a rule, one
+    of the commands.
 extends_documentation_fragment:
   - holdfast.ha.attributes.info_module
 options: {}
@@ -39,12 +39,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 due:
-  description: Whether a reboot is due, as far as anything can tell.
+  description: Whether a reboot is due, as far as anything shows it.
   returned: success
   type: bool
   sample: true
 known:
-  description: Whether anything could tell.
+  description: Whether anything shows it.
   returned: success
   type: bool
   sample: true

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: rule
-short_description: Say where services may run, and with which others
+short_description: Declare where services may run, and with which others
 version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - Writes one rule into the wanted configuration of the cluster, or removes it.
+  - Writes one rule into the desired configuration of the cluster, or removes it.
   - A rule with O(nodes) says on which nodes its services run; each service can be in one such
     rule.
   - A rule with O(affinity) keeps its services apart on different nodes, or together on one.
@@ -95,7 +95,7 @@ rule:
     services: [resolver-a, resolver-b]
     affinity: apart
 version:
-  description: The version of the wanted configuration.
+  description: The version of the desired configuration.
   returned: success
   type: int
   sample: 13

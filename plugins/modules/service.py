@@ -13,7 +13,7 @@ version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - Writes one service into the wanted configuration of the cluster, or removes it.
+  - Writes one service into the desired configuration of the cluster, or removes it.
   - The module only declares. The node that is manager starts, stops and moves the service;
     with O(wait) the task ends when that is done.
   - Other services are left as they are.
@@ -112,8 +112,8 @@ options:
   backoff:
     description:
       - Seconds for which a service that failed while it ran, three times in a row, waits before it
-        is started anew. Each further time it waits twice as long, up to O(backoff_max).
-      - A service that ran for a minute begins to count anew.
+        is restarted. Each further time it waits twice as long, up to O(backoff_max).
+      - A service that ran for a minute starts counting from zero.
       - The default for a new service is V(10).
     type: float
   backoff_max:
@@ -200,8 +200,8 @@ options:
     default: true
   clear_error:
     description:
-      - Take the service out of the state C(error), if it is in it, as whatever was wrong is mended.
-        What may still run of it is stopped first, and it is started anew.
+      - Take the service out of the state C(error), once its cause was fixed.
+        What may still run of it is stopped first, and it is restarted.
       - Only with O(state=started).
     type: bool
     default: false
@@ -212,7 +212,7 @@ options:
     type: float
   wait:
     description:
-      - Wait until the service is in the wanted state, and fail with its reason if it is not.
+      - Wait until the service is in the desired state, and fail with its reason if it is not.
       - One that is to be started and ends up in C(error) fails the task at once.
     type: bool
     default: false
@@ -262,7 +262,7 @@ EXAMPLES = r"""
     memory: 8192
     fence_on_stop_failure: true
 
-- name: Start it again after its mistake was mended
+- name: Start it again after the cause was fixed
   holdfast.ha.service:
     name: vm:100
     clear_error: true
@@ -292,7 +292,7 @@ cleared:
   type: bool
   sample: false
 version:
-  description: The version of the wanted configuration.
+  description: The version of the desired configuration.
   returned: success
   type: int
   sample: 12

@@ -119,9 +119,9 @@ status:
   sample:
     state: started
     node: node2
-    reason: asked for by the operator
+    reason: requested by the operator
 version:
-  description: The version of the wanted configuration.
+  description: The version of the desired configuration.
   returned: success
   type: int
   sample: 14

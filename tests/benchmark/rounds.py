@@ -66,7 +66,7 @@ GOALS = {(20, 500): 0.005, (2000, 20_000): 1.0}
 
 
 def build(nodes: int, services: int, placement: str = "count") -> tuple[ClusterState, Seen]:
-    """Return a cluster in which all is well, and what its manager sees."""
+    """Return a cluster in which healthy, and what its manager sees."""
     names = [f"node{number:04}" for number in range(nodes)]
     ids = [f"vm:{number:05}" for number in range(services)]
     resource = Resource("r", "ocf:heartbeat:VirtualDomain", {"config": "/etc/x.xml"})

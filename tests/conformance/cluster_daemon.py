@@ -177,7 +177,7 @@ class ClusterDaemon:
         return observe(self._storage, self._last_beat)
 
     def _acquire(self) -> int | None:
-        """Take the manager lock; each time it is taken anew counts as a version of the lease."""
+        """Take the manager lock; each time it is taken again counts as a version of the lease."""
         if not self._has_lock and self._world.bind(self._machine, MANAGER_LOCK, WATCHDOG):
             self._has_lock = True
             self._storage.note_manager(self._name)

@@ -55,7 +55,7 @@ DEPARTURES = {
         " The peer gives it to the node that is off, fences that, and recovers it from there."
     ),
     "stale-maintenance-node": (
-        "A node that was started anew does nothing on what its earlier start was told, as that may"
+        "A node that was restarted does nothing on what its earlier start was told, as that may"
         " have been recovered elsewhere since and be read late: the manager sees it first, and"
         " starts the service where it is best. The peer's node acts on the old order at once."
     ),

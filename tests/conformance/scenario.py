@@ -65,7 +65,7 @@ def read(folder: Path) -> Scenario:
     mode = str(scheduling.get("ha", "basic"))
     policy = Policy(
         shutdown=datacenter.get("ha", {}).get("shutdown_policy", Policy.shutdown),
-        # Proxmox VE's HA manager waits for ever.
+        # Proxmox VE's HA manager waits permanently.
         shutdown_timeout=86400.0,
         placement=COUNT if mode == "basic" else LOAD,
         rebalance_on_start=_flag(scheduling.get("ha-rebalance-on-start", 0)),

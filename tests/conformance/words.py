@@ -5,7 +5,7 @@
 Nothing is decided here.  Two pairs of words differ: our ``request_start`` (its node was
 told) and ``started`` (it runs) are both its ``started``; and our ``probe`` is its first
 ``request_start`` or ``request_stop``, in which it finds out what is there.  A node that is
-silent, or proved dead, is ``unknown`` there.
+silent, or confirmed dead, is ``unknown`` there.
 """
 
 from __future__ import annotations

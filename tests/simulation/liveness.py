@@ -61,7 +61,7 @@ BROKEN_EACH = 12
 """Of so many seeds one has a machine that lost its power for good."""
 
 QUIET = 15.0
-"""Once all is well and settled for so long, so long nothing may be written or done."""
+"""Once healthy and settled for so long, so long nothing may be written or done."""
 
 LEFT_ALONE = (Power.LEFT_OFF, Power.GIVEN_UP)
 """A node that was fenced too often, or switched off, or could not be switched on, waits for its

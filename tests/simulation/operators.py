@@ -120,7 +120,7 @@ def _change(**values: object) -> Act:
 
 
 def _redefine(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
-    """A service gets another definition, so that it is to be started anew."""
+    """A service gets another definition, so that it is to be restarted."""
     wanted = fleet.world.storage.wanted
     service = wanted.services.get(words[0])
     if service is None:
@@ -128,7 +128,7 @@ def _redefine(fleet: FaultyFleet, words: Sequence[str], options: Options) -> Non
     first = service.resources[0]
     version = f"{wanted.version + 1}"
     resources = (replace(first, parameters={"version": version}), *service.resources[1:])
-    fleet.world.say(f"{words[0]} is defined anew")
+    fleet.world.say(f"{words[0]} is redefined")
     fleet.want(wanted.with_service(replace(service, resources=resources)))
 
 

@@ -61,7 +61,7 @@ SAFETY_LENGTH = 24.0
 TIMING = Timing(fence_window=120.0, fence_limit=6)
 
 LEFT_LENGTH = 60.0
-"""What is left to an operator is long so: a node may be proved dead, and be up again, meanwhile."""
+"""What is left to an operator is long: a node may be confirmed dead, and be up again, meanwhile."""
 
 PAUSED_LENGTH = 50.0
 """A host lease may count as dead meanwhile, and the services of its node be started elsewhere."""

@@ -81,7 +81,7 @@ def running(request: Any, tmp_path_factory: Any) -> Iterator[EmbeddedCluster]:
 
 @pytest.fixture
 def cluster(running: EmbeddedCluster) -> EmbeddedCluster:
-    """The cluster once all is as wanted and all nodes are members."""
+    """The cluster once all is as configured and all nodes are members."""
     wait_for_members(running)
     running.wait_settled(JOINED)
     return running

@@ -206,7 +206,7 @@ def _down(_options: argparse.Namespace) -> int:
 
 
 def _in_lab(act):
-    """Return *act* for a process in the lab; one outside calls this program anew in it."""
+    """Return *act* for a process in the lab; one outside calls this program again in it."""
     return lambda options: act(options) if lab.folder() else _enter(_myself())
 
 

@@ -54,7 +54,7 @@ def deployment(testbed: Testbed) -> Deployment:
 
 @pytest.fixture
 def cluster(deployment: Deployment) -> Deployment:
-    """The cluster with one service on each of two nodes, all of it as wanted."""
+    """The cluster with one service on each of two nodes, all of it as configured."""
     declare_services(deployment)
     deployment.wait_whole()
     return deployment

@@ -27,7 +27,7 @@ SSH = (
     "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
     " -o ConnectTimeout=10"
 )
-"""Options of ssh for nodes that are installed anew with each testbed."""
+"""Options of ssh for nodes that are installed again with each testbed."""
 
 PLAY = 400.0
 """Seconds for a playbook; it takes less than one minute on an idle machine."""
@@ -189,7 +189,7 @@ class Deployment:
         raise NoStatusError("no node tells the status")
 
     def wait_whole(self, timeout: float = 120.0) -> dict[str, Any]:
-        """Wait until all nodes are members, there is a manager, and all services are as wanted.
+        """Wait until all nodes are members, there is a manager, and all services are as configured.
 
         Each is seen to be alive: of one that was reset just now nothing else tells that yet.
         """
@@ -210,7 +210,7 @@ class Deployment:
             return status if well and not status["under_way"] else None
 
         try:
-            return wait_until(whole, timeout, "a cluster that is as wanted")
+            return wait_until(whole, timeout, "a cluster that is as configured")
         except TimeoutError as error:
             raise AssertionError(f"{error}: {json.dumps(self.status()['problems'])}") from error
 

@@ -23,7 +23,7 @@ BEAT = 0.1
 
 
 def process():
-    """Return this process's number and when it started, in ticks: a node that was started anew
+    """Return this process's number and when it started, in ticks: a node that was restarted
     gives the same numbers again."""
     fields = Path("/proc/self/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return f"{os.getpid()}.{fields[19]}"

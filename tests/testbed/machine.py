@@ -4,7 +4,7 @@
 
 Called with a node's number and the monotonic time at which its clock is to start.  All of
 it is in one control group named after the node, so that the end of that group is the loss of
-power, with nothing left to run.  A machine that asks for a reboot starts anew with a
+power, with nothing left to run.  A machine that asks for a reboot restarts with a
 watchdog that is not armed, as hardware does.
 """
 

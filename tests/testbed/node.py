@@ -58,7 +58,7 @@ class Node:
     def create(
         self, base: Sequence[Path], names: Mapping[str, str], key: str, clock_start: float
     ) -> None:
-        """Install the node anew: a fresh disk over *base*, and a clock that starts at a time."""
+        """Reinstall the node: a fresh disk over *base*, and a clock that starts at a time."""
         for name in ("disk", "root", "storage", "tree/upper/etc", "tree/upper/root/.ssh"):
             (self._here / name).mkdir(parents=True)
         for name in ("tree/work", "tree/upper/etc/systemd/system/sanlock.service.d"):
@@ -139,7 +139,7 @@ class Node:
         network.cut(self.name, which, way)
 
     def heal_network(self, which: int = network.CLUSTER) -> None:
-        """Mend the node's cable."""
+        """Repair the node's cable."""
         network.heal(self.name, which)
 
     def storage(self, word: str) -> None:

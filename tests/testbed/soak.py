@@ -35,7 +35,7 @@ from testbed.whole import Testbed
 from testbed.workloads import database
 
 BOUND = 180.0
-"""Seconds after the end of a fault for everything to be as wanted again, on a busy machine: all
+"""Seconds after the end of a fault for everything to be as configured again, on a busy machine: all
 nodes are back, too, and each service is where it is to be."""
 
 DATABASE_MORE = 20.0
@@ -214,7 +214,7 @@ class Soak:
         )
 
     def _one(self) -> None:
-        """Do one thing to one node, end it, and wait until all is well again."""
+        """Do one thing to one node, end it, and wait until the cluster is healthy again."""
         fault = self._random.choice(FAULTS)
         node = self._random.choice(list(self._deployment.testbed.nodes.values()))
         lasts = self._random.uniform(0.0, fault.longest)
@@ -290,19 +290,19 @@ class Soak:
             raise Wrong(f"{told}: fenced {sorted(fenced - allowed)}, to which nothing was done")
 
     def _boots(self) -> dict[str, int]:
-        """Return what is another number once a node was started anew, by node."""
+        """Return what is another number once a node was restarted, by node."""
         return {node.name: node.boot_id() for node in self._deployment.testbed.nodes.values()}
 
     def _judge_resets(
         self, fault: Fault, lasts: float, before: dict[str, int], since: float, told: str
     ) -> None:
-        """No watchdog may act on a node that is well: no node was started anew without a reason."""
+        """No watchdog may act on a node that is well: no node was restarted without a reason."""
         anew = {name for name, boot in self._boots().items() if boot != before[name]}
         if fault.of_all and not _is_harmless(fault, lasts):
             return
         allowed = {name for name, at in self._hit.items() if at >= since - AFTERMATH}
         if anew - allowed:
-            raise Wrong(f"{told}: started anew {sorted(anew - allowed)}, which were well")
+            raise Wrong(f"{told}: restarted {sorted(anew - allowed)}, which were well")
 
     def _judge_answers(self, fault: Fault, lasts: float, since: float, told: str) -> None:
         """No service may have been without an answer for longer than the fault explains."""

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node that loses its power is proved dead, and its services run elsewhere, each once.
+"""A node that loses its power is confirmed dead, and its services run elsewhere, each once.
 
 How long that takes is measured by the benchmark; here the bounds are those that no load of
 the machine may break, and the order of things.

@@ -74,7 +74,7 @@ def test_an_exchange_that_was_interrupted_anywhere_is_gone_on_with(step: int, do
         for reader in nodes:
             assert signed <= set(reader), (nodes, signed)
         if all(keys == nodes[0] for keys in nodes):
-            # Before the next step all is signed anew.
+            # Before the next step all is signed again.
             signed = {nodes[0][0]}
     assert len({tuple(keys) for keys in states[-1]}) == 1
     assert len(states[-1][0]) == 1

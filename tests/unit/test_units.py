@@ -124,7 +124,7 @@ def test_at_shutdown_an_lrm_ends_before_what_resource_agents_need():
 
 @pytest.mark.parametrize("name", ["lrm", "crm"])
 def test_a_storage_that_is_mounted_late_is_waited_for_and_not_given_up(name):
-    """A unit with a requirement that failed is never started anew, whatever its Restart= says."""
+    """A unit with a requirement that failed is never restarted, whatever its Restart= says."""
     daemon, leave = unit(name), unit("leave")
     assert daemon["RequiresMountsFor"] == ["/var/lib/holdfast"]
     assert daemon["Restart"] == ["always"]

@@ -514,7 +514,7 @@ def where_output():
     """Return where to read what the command said of itself."""
     path = parameter("output", "/dev/null")
     if path == "/dev/null":
-        return "what it said is lost: give the parameter output a file"
+        return "its output is lost: give the parameter output a file"
     return f"see what it wrote to {path}"
 
 

@@ -41,7 +41,7 @@ from ansible_collections.holdfast.ha.tests.system.leases.playing import Play, pl
 pytestmark = needs_sanlock
 
 RENEWAL = 2 * IO_TIMEOUT
-IN_USE = r"is in use and nothing is (made anew|removed): node n1 \(host id 1\)"
+IN_USE = r"is in use and nothing is (recreated|removed): node n1 \(host id 1\)"
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_a_lockspace_is_made_once_joined_shown_guarded_and_removed(cluster, opti
     for one in refused:
         assert one["failed"]
         assert re.search(IN_USE, one["msg"])
-    with pytest.raises(LeaseError, match=r"nothing is made anew: node n1 \(host id 1\)"):
+    with pytest.raises(LeaseError, match=r"nothing is recreated: node n1 \(host id 1\)"):
         initialise(cluster.lockspace, "c1", 10, Layout())
     assert _content(cluster) == before
     assert cluster.machines[1].host(1).active, "sanlock went on to renew all the while"

@@ -160,7 +160,7 @@ def test_a_screen_reader_finds_each_node_with_its_state_and_how_its_services_are
     assert links == ["n1 manager online", "n2 fence", "n3 online maintenance", "n4 unknown"]
     texts = [name for role, name in heard if role == "StaticText"]
     assert "1 service: 1 on the way, or in doubt" in texts
-    assert "2 services: 1 in trouble, 1 stopped, as wanted" in texts
+    assert "2 services: 1 in trouble, 1 stopped, as configured" in texts
     headings = [name for role, name in heard if role == "heading"]
     assert headings[:3] == ["Cluster demo", "Map", "Nodes and what runs on them"]
     pictures = [name for role, name in heard if role == "image"]

@@ -29,14 +29,14 @@ class Reply(NamedTuple):
 
 
 def _equal_scores(theirs: Reply, ours: Reply) -> bool:
-    """Places with the same score: floating point sums in another order rank them anew."""
+    """Places with the same score: floating point sums in another order rank them again."""
     if theirs.status or ours.status or theirs.errors != ours.errors:
         return False
     one, two = json.loads(theirs.output), json.loads(ours.output)
     if one["success"] != two["success"]:
         return False
     if one["info"] == two["info"]:
-        # The same nodes with the same score: nothing was ranked anew.
+        # The same nodes with the same score: nothing was ranked again.
         return False
     texts = [NODES.sub("", reply["info"]) for reply in (one, two)]
     scores = [[float(score) for score in SCORE.findall(text)] for text in texts]

@@ -20,9 +20,9 @@ def test_a_node_is_drained_by_limit_and_used_again(cluster: EmbeddedCluster, pla
     cluster.give_a_service("n2")
     drain = {"node_maintenance_reason": "kernel", "node_maintenance_owner": "ada"}
     drain["node_maintenance_until"] = ""
-    assert "Say with --limit which nodes" in play("node_maintenance", fails=True, **drain).text
+    assert "Name with --limit the nodes" in play("node_maintenance", fails=True, **drain).text
     refused = play("node_maintenance", fails=True, node_maintenance_state="active")
-    assert "Say with --limit which nodes" in refused.text
+    assert "Name with --limit the nodes" in refused.text
     checked = play("node_maintenance", "--limit", "n2", "--check", "--diff", **drain)
     assert checked.changed == 1
     assert '"reason": "kernel"' in checked.text
@@ -35,7 +35,7 @@ def test_a_node_is_drained_by_limit_and_used_again(cluster: EmbeddedCluster, pla
     assert play("node_maintenance", "--limit", "n2", **drain).changed == 0
     cluster.maintain("present")
     held = play("node_maintenance", "--limit", "n3", fails=True, **drain)
-    assert "No node is drained now: the cluster is held (test; test)" in held.text
+    assert "No node is drained now: the cluster is paused (test; test)" in held.text
     assert cluster.status()["nodes"]["n3"]["maintenance"] is None
     back = play("node_maintenance", "--limit", "n2", "--check", node_maintenance_state="active")
     assert back.changed == 1
@@ -60,7 +60,7 @@ def test_a_look_at_the_cluster_that_fails_does_not_end_the_wait_for_a_node(
     book.write_text(yaml.safe_dump([{"hosts": "n2", "gather_facts": False, "tasks": [task]}]))
     wait = {"__wait_drained": False}
     vain = play(str(book), fails=True, __wait_seconds=3, **wait)
-    assert "Whether n2 is online could not be told within 3 s: config:" in vain.text
+    assert "Whether n2 is online was not known within 3 s: config:" in vain.text
     # By then the first looks have been in vain.
     come = threading.Timer(8.0, lambda: later.symlink_to(cluster.config("n1")))
     come.start()
@@ -100,7 +100,7 @@ def test_a_node_whose_services_have_nowhere_to_go_is_not_drained(
 
 def test_nodes_are_emptied_and_stay_in_use(cluster: EmbeddedCluster, play: Play) -> None:
     cluster.give_a_service("n1")
-    assert "Say with --limit which nodes" in play("evacuate", fails=True).text
+    assert "Name with --limit the nodes" in play("evacuate", fails=True).text
     checked = play("evacuate", "--limit", "n1", "--check")
     assert checked.changed == 1
     assert cluster.status()["nodes"]["n1"]["services"] != []
@@ -129,7 +129,7 @@ def test_a_node_is_fenced_with_consent_and_its_reason_stands_in_the_cluster(
     assert play("fence", "--limit", "n3", "--check", fence_consent=True, **why).changed == 2
     cluster.maintain("present")
     held = play("fence", "--limit", "n3", fails=True, fence_consent=True, **why)
-    assert "Nothing was cut: the cluster is held or disarmed" in held.text
+    assert "Nothing was cut: the cluster is paused or disarmed" in held.text
     cluster.maintain("absent")
     levels = json.loads((cluster.folder / "fence.json").read_text())
     del levels["nodes"]["n3"]
@@ -153,7 +153,7 @@ def test_a_node_is_fenced_with_consent_and_its_reason_stands_in_the_cluster(
     assert cluster.status()["nodes"]["n3"]["maintenance"]["reason"] == "fenced: smoke"
     meant = {"node_maintenance_fenced": True, **back}
     assert play("node_maintenance", "--limit", "n3", "--check", **meant).changed == 1
-    assert "Say with --limit which nodes" in play("unfence", fails=True).text
+    assert "Name with --limit the nodes" in play("unfence", fails=True).text
     assert play("unfence", "--limit", "n3").changed >= 1
     status = cluster.wait_settled(60.0)
     assert status["nodes"]["n3"]["state"] == "online"
@@ -175,7 +175,7 @@ def test_fencing_is_rehearsed_and_for_real_only_with_consent(
     cluster.give_a_service(node)
     consent = {"fence_rehearsal_consent": True, **report}
     whole = play("fence_rehearsal", fails=True, **consent)
-    assert "Say with --limit which one node is meant (now: n1, n2, n3)" in whole.text
+    assert "Name one node with --limit (now: n1, n2, n3)" in whole.text
     refused = play("fence_rehearsal", "--limit", node, fails=True, **consent)
     assert "Drain it first, or allow it with services." in refused.text
     cluster.maintenance(node, "drained", on=next(one for one in NODES if one != node))
@@ -245,7 +245,7 @@ def test_nodes_are_updated_in_turn_and_a_run_that_failed_is_taken_up(
     assert all(one["maintenance"] is None for one in cluster.status()["nodes"].values())
     cluster.maintain("present")
     held = play("rolling_update", "--check", fails=True, **bare)
-    assert "No node is drained now: the cluster is held (test; test)" in held.text
+    assert "No node is drained now: the cluster is paused (test; test)" in held.text
     cluster.maintain("absent")
 
     (tmp_path / "broken").mkdir()

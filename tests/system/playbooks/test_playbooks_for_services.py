@@ -46,7 +46,7 @@ def test_a_backup_is_private_and_restores_what_was_lost(
     assert play("backup", "--check", backup_dest=str(kept)).changed == 1
     assert not kept.exists()
     gone = play("backup", fails=True, backup_dest=str(kept), awx_job_id=7)
-    assert "Say with backup_host which host gets the file" in gone.text
+    assert "Name with backup_host the host for the file" in gone.text
     assert play("backup", backup_dest=str(kept), backup_host="n2", awx_job_id=7).changed == 1
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert play("backup", backup_dest=str(kept)).changed == 0
@@ -106,7 +106,7 @@ def test_an_export_recreates_what_it_is_of_and_drift_is_told(
     assert play("export", "--check", export_dest=str(exported)).changed == 1
     assert not exported.exists()
     gone = play("export", fails=True, export_dest=str(exported), awx_job_id=7)
-    assert "Say with export_host which host gets the file" in gone.text
+    assert "Name with export_host the host for the file" in gone.text
     assert play("export", export_dest=str(exported), export_host="localhost", awx_job_id=7).changed
     assert play("export", export_dest=str(exported)).changed == 0
     assert "does what the inventory says" in play("drift", "-e", f"@{exported}").text

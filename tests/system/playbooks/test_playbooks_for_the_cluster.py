@@ -19,7 +19,7 @@ def test_status_shows_the_cluster_and_can_fail_on_a_problem(
 ) -> None:
     page = tmp_path / "page.html"
     shown = play("status", status_page=str(page), status_fail=True)
-    assert "Cluster test: all is well" in shown.text
+    assert "Cluster test: healthy" in shown.text
     assert page.read_text().startswith("<!DOCTYPE html>")
     assert shown.changed == 0
     assert {host["ignored"] for host in shown.recap.values()} == {0}, "no error on the way"
@@ -63,7 +63,10 @@ def test_the_cluster_is_held_with_a_reason_and_let_go(
 ) -> None:
     # As become by sudo leaves it: the account by which the node is reached.
     monkeypatch.setenv("SUDO_USER", "ansible")
-    assert "Say with cluster_maintenance_reason why" in play("cluster_maintenance", fails=True).text
+    assert (
+        "Give with cluster_maintenance_reason the reason why"
+        in play("cluster_maintenance", fails=True).text
+    )
     hold = {"cluster_maintenance_reason": "switches", "cluster_maintenance_duration": 3600}
     hold["cluster_maintenance_until"] = ""
     part = play("cluster_maintenance", "--limit", "n3", fails=True, **hold)
@@ -109,7 +112,7 @@ def test_a_host_that_cannot_be_reached_or_hangs_is_passed_over_though_its_node_i
     ):
         other.write_text(yaml.safe_dump({"all": {"hosts": {"n1": trouble}}}))
         shown = play("status", "-i", str(other), holdfast_ask_timeout=30)
-        assert "Cluster test: all is well" in shown.text
+        assert "Cluster test: healthy" in shown.text
         assert "[n1 -> n2" in shown.text
     assert (
         "None of n1 can speak"

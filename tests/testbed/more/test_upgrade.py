@@ -125,7 +125,7 @@ def test_a_version_that_does_not_run_reaches_one_node_only(cluster, tmp_path):
         ]
         assert len(changed) == 1, changed
         # The node may be reset in the midst of it: its services had no LRM for long.
-        assert any(cluster.play("deploy").status == 0 for _turn in range(3)), "and it is mended"
+        assert any(cluster.play("deploy").status == 0 for _turn in range(3)), "and it is fixed"
         cluster.wait_whole()
     assert not observer.twice
 

@@ -32,7 +32,7 @@ SIZE = 512 << 20
 
 CLIENT = ("psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1")
 PATIENCE = 3.0
-"""Seconds after which the client gives one transaction up and asks anew."""
+"""Seconds after which the client gives one transaction up and asks again."""
 
 
 def prepare(testbed: Testbed) -> None:

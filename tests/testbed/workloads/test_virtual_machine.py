@@ -42,7 +42,7 @@ def test_a_machine_starts_anew_elsewhere_when_its_node_loses_power(cluster, list
     node.cut_power()
     wait_until(lambda: listener.counts[-1].node != node.name, HEARD, "the guest elsewhere")
     wait_until(lambda: listener.counts[-1].number > 20, HEARD, "more of the guest")
-    print(f"power cut: {listener.longest_silence():.1f} s without a word of the guest")
+    print(f"power cut: {listener.longest_silence():.1f} s silently of the guest")
     assert listener.starts() == 1
     assert not listener.twice()
 
@@ -58,7 +58,7 @@ def test_a_machine_goes_to_another_node_while_it_runs(cluster, listener, way):
     wait_until(lambda: listener.counts[-1].node != node.name, HEARD, "the guest elsewhere")
     heard = len(listener.counts)
     wait_until(lambda: len(listener.counts) > heard + 20, HEARD, "more of the guest")
-    print(f"{way}: {listener.longest_silence():.2f} s without a word of the guest")
+    print(f"{way}: {listener.longest_silence():.2f} s silently of the guest")
     assert listener.starts() == 0
     assert not listener.twice()
     assert virtual_machine.guests(list(cluster.testbed.nodes.values())) == [

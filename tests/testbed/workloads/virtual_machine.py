@@ -4,8 +4,8 @@
 
 The guest is one sector of machine code: with each tick of its clock, 18 times a second, it
 adds one to a number in its memory and writes it to its serial line, which is a stream of
-datagrams to the lab.  The number goes on when the guest is moved while it runs, and begins
-anew with each start: so it tells from outside what became of it.
+datagrams to the lab.  The number goes on when the guest is moved while it runs, and starts
+from zero with each boot, so it shows from outside what happened to the guest.
 """
 
 from __future__ import annotations

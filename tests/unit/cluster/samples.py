@@ -47,7 +47,7 @@ TIMING = Timing()
 NODES = ("n1", "n2", "n3")
 
 
-def verified_off(by: str = "its device says off") -> Proof:
+def verified_off(by: str = "its device reports off") -> Proof:
     """Return the proof of a fence device."""
     return Proof(ProofKind.VERIFIED_OFF, 990.0, by)
 

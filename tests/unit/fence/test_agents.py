@@ -157,7 +157,7 @@ def test_what_is_no_agents_name_is_refused(name):
 
 
 def test_a_missing_agent_says_where_it_was_looked_for_and_what_to_install(tmp_path):
-    with pytest.raises(AgentError, match=r"looked for /nonexistent/fence_x\. .*fence-agents"):
+    with pytest.raises(AgentError, match=r"searched /nonexistent/fence_x\. .*fence-agents"):
         locate_fence_agent("fence_x", ["/nonexistent"])
     (tmp_path / "fence_x").write_text("")
     with pytest.raises(AgentError, match="not executable"):

@@ -258,7 +258,7 @@ def test_an_assumed_off_whose_wait_is_known_is_enough(tmp_path, node):
 
 def test_a_wait_for_a_watchdog_is_refused_where_there_is_none(tmp_path, node):
     configuration = node([(device(tmp_path), "1")], assumed_after=30)
-    with pytest.raises(InputError, match=r"d1\.assumed_after.*tells no watchdog"):
+    with pytest.raises(InputError, match=r"d1\.assumed_after.*triggers no watchdog"):
         check_fence_agents(configuration)
 
 
@@ -414,13 +414,13 @@ def off_for_all(tmp_path, folder="a", **behaviour):
 @pytest.mark.parametrize(
     ("listed", "says"),
     [
-        (listing("1", "2"), "the device has no such plug; it lists 1, 2"),
+        (listing("1", "2"), "but it has no such plug; it lists 1, 2"),
         ("printf '1,web\\n'", "it lists 1 (web)"),
         (":", "it lists none"),
         ("echo 'NOTICE: List option is not working on this device yet'", "it lists none"),
-        ("exit 1", "does not say whether it has this plug"),
-        ("sleep 60", "does not say whether it has this plug"),
-        ("yes 1,web | head -c 3000000", "its list cannot be read"),
+        ("exit 1", "but not whether it has this plug"),
+        ("sleep 60", "but not whether it has this plug"),
+        ("yes 1,web | head -c 3000000", "its list of plugs cannot be read"),
     ],
 )
 def test_an_off_of_a_plug_that_the_device_does_not_list_proves_nothing(
@@ -429,7 +429,7 @@ def test_an_off_of_a_plug_that_the_device_does_not_list_proves_nothing(
     configuration = node([(off_for_all(tmp_path, listed=listed), "9")], timeout=2.0)
     result = power_off(configuration, "n1")
     assert (result.confirmed, result.evidence, result.proof_at) == (False, "none", None)
-    assert "d1 plug 9: it says off, " in result.reason
+    assert "d1 plug 9: the device reports off, " in result.reason
     assert says in result.reason
     status = power_status(configuration, "n1")
     assert (status.power, status.confirmed, status.proof_at) == ("unknown", False, None)

@@ -84,7 +84,7 @@ def meanwhile(turns, request, second_request):
 
 
 def test_a_request_that_is_under_way_is_joined():
-    # The second may come so late that the first has ended: then it is done anew.
+    # The second may come so late that the first has ended: then it is done again.
     for _attempt in range(20):
         results, calls = meanwhile(Turns(), ["off", "n1"], ["off", "n1"])
         if calls == ["slow"]:

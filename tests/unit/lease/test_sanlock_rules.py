@@ -585,7 +585,7 @@ def test_a_lockspace_that_is_adopted_is_armed_by_who_runs_services_and_never_onc
     assert daemon.used is True
     node.disarm_watchdog()
     daemon.lost = True
-    with pytest.raises(LeaseError, match=r"sanlock has lost lockspace c1 .* join it anew"):
+    with pytest.raises(LeaseError, match=r"sanlock has lost lockspace c1 .* join it again"):
         node.arm_watchdog()
     assert daemon.used is False
 
@@ -780,7 +780,7 @@ def test_a_lockspace_that_sanlock_has_lost_is_not_adopted_and_can_be_let_go_with
     daemon.joined = [Joined(Lockspace("c1", 1, area.path), False)]
     daemon.lost = True
     with pytest.raises(
-        LeaseError, match="sanlock has lost lockspace c1 on host id 1; join it anew"
+        LeaseError, match="sanlock has lost lockspace c1 on host id 1; join it again"
     ):
         node.adopt("n1")
     assert daemon.used is None, "called used, sanlock would keep it"

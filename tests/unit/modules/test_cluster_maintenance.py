@@ -193,7 +193,7 @@ def test_one_that_the_manager_has_ended_is_no_more_and_can_begin_anew(options, s
         ),
         (
             {"config_version": 0},
-            "The manager has not taken up the change after 0.1 s; see holdfast",
+            "The manager has not applied the change after 0.1 s; see holdfast",
         ),
     ],
 )
@@ -306,7 +306,7 @@ def test_metadata_info_says_who_holds_the_cluster(files, storage):
     ended = {"": (made["since"], made["until"])}
     manager_says(storage, config_version=1, board=True, board_pending=True, ended=ended)
     told = run_ok("metadata_info", where)["maintenance"]["reason"]
-    assert told == "ended, but the whiteboard still says so"
+    assert told == "ended, but the whiteboard still shows it"
 
 
 def test_cluster_info_says_who_holds_the_cluster_and_until_when(options, storage):

@@ -54,7 +54,7 @@ def test_a_node_whose_plug_is_off_while_it_runs_fails_the_task_and_the_report_sa
     (tmp_path / "a" / "state-2").write_text("off\n")
     result = run_module("fence_rehearsal", {**options, "running": ["n1", "n2"]})
     assert result["failed"]
-    assert result["msg"].startswith("n2: level 1, d plug 2: it says that it is off while")
+    assert result["msg"].startswith("n2: level 1, d plug 2: the device reports off while")
     assert {name: one["verdict"] for name, one in result["nodes"].items()} == {
         "n1": "works",
         "n2": "fails",

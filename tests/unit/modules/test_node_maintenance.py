@@ -25,7 +25,7 @@ def test_a_node_that_is_none_fails_the_task(options):
 @pytest.mark.parametrize(
     ("state", "message"),
     [
-        ("drained", "The manager has not taken up the change after 0.1 s; see holdfast status."),
+        ("drained", "The manager has not applied the change after 0.1 s; see holdfast status."),
         ("active", "Node 'n1' is unknown after 0.1 s; see holdfast status."),
     ],
 )

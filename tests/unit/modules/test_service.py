@@ -160,7 +160,7 @@ def test_check_mode_neither_waits_nor_writes(module_options):
 
 def test_a_wait_without_a_manager_fails_but_the_service_is_declared(module_options, monkeypatch):
     message = run_failing("service", {**module_options, "wait": True, "timeout": 0.1})
-    assert message.startswith("The manager has not taken up the change after 0.1 s")
+    assert message.startswith("The manager has not applied the change after 0.1 s")
     assert not run_ok("service", module_options)["changed"]
 
 

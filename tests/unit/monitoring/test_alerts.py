@@ -188,7 +188,7 @@ FIRING = {
     "HoldfastMetricsStale": {'holdfast_metrics_written_timestamp_seconds{cluster="c"}': "0x40"},
     "HoldfastAllMetricsStale": {
         **told("0x40", "metrics_written_timestamp_seconds", "n1", "n2"),
-        # What they wrote last says that all is well.
+        # What they wrote last says that the cluster is healthy.
         **told("1x40", "status_readable", "n1", "n2"),
     },
 }
@@ -317,7 +317,7 @@ def test_where_the_report_of_a_rehearsal_lies_is_said():
 
 
 @pytest.mark.parametrize(
-    ("title", "counted"), [("Nodes online", 2), ("Services not as wanted", 1), ("Problems", 3)]
+    ("title", "counted"), [("Nodes online", 2), ("Services not as configured", 1), ("Problems", 3)]
 )
 def test_the_dashboard_counts_once_while_each_node_tells_the_whole_cluster(
     tmp_path, title, counted

@@ -64,7 +64,7 @@ from ansible_collections.holdfast.ha.tests.unit.cluster.samples import verified_
 AT = 1_790_000_000.0
 """2026-09-21T14:13:20Z, the moment at which every sample is read."""
 
-PROOF = "level 1: fence_ipmilan turned plug n2 off, and its status says off"
+PROOF = "level 1: fence_ipmilan turned plug n2 off, and its status is off"
 SILENT = "no heartbeat for 3.1 s and no answer on the network"
 
 
@@ -160,11 +160,13 @@ def in_trouble(at=AT):
         "mail": ServiceStatus(
             ServiceState.ERROR,
             since=at - 600,
-            reason="start of postfix: not installed; tried on n1, n3: mend it, then clear its"
+            reason="start of postfix: not installed; tried on n1, n3: repair it, then clear its"
             " error",
             failed_nodes=("n1", "n3"),
         ),
-        "old": ServiceStatus(ServiceState.STOPPED, since=at - 200000, reason="stopped, as wanted"),
+        "old": ServiceStatus(
+            ServiceState.STOPPED, since=at - 200000, reason="stopped, as configured"
+        ),
         "vm:100": ServiceStatus(
             ServiceState.RELOCATE, "n3", "n1", "7.12", at - 4, "n3 is in maintenance"
         ),
@@ -194,7 +196,7 @@ def in_trouble(at=AT):
 
 
 def uneven(at=AT):
-    """Three nodes of which n1 carries nearly everything; all is well."""
+    """Three nodes of which n1 carries nearly everything; healthy."""
     return build(uneven_state(at=at), at=at)
 
 
@@ -304,7 +306,7 @@ def build(state, *, leases=None, scores=None, maintenance=None, hold=None, disar
 
 
 def with_problems(status):
-    """A copy of *status* whose problems are found anew, after a test has changed it."""
+    """A copy of *status* whose problems are found again, after a test has changed it."""
     fresh = copy.deepcopy(status)
     fresh["problems"] = problems.problems(fresh)
     fresh["remarks"] = problems.remarks(fresh)

@@ -90,7 +90,7 @@ def test_a_node_is_drained_with_a_reason_and_used_again(holdfast, cluster):
     assert holdfast(*asked) == (0, "n2 is to be drained\n", "")
     found = cluster.wanted().maintenance["n2"]
     assert (found.reason, round(found.until - found.since)) == ("a new disk", 7200)
-    assert holdfast(*asked) == (0, "nothing to change: it is asked for already\n", "")
+    assert holdfast(*asked) == (0, "already requested; no change\n", "")
     assert holdfast("maintenance", "return", "n2", "--no-wait")[:2] == (
         0,
         "n2 is to be in use again\n",
@@ -110,7 +110,7 @@ def test_a_span_counts_from_the_beginning_and_the_help_says_so(holdfast, cluster
     begun = kept().since
     holdfast(*asked, "--for", "2h")
     assert (kept().since, kept().until) == (begun, begun + 7200)
-    assert holdfast(*asked, "--for", "2h")[1].startswith("nothing to change")
+    assert holdfast(*asked, "--for", "2h")[1].startswith("already requested")
     with pytest.raises(SystemExit):
         holdfast("maintenance", action[0], "--help")
     helped = " ".join(capsys.readouterr().out.split())
@@ -156,10 +156,10 @@ def test_a_node_that_would_not_be_emptied_is_not_drained_unless_that_is_meant(ho
     assert "the cluster is in global maintenance (by ada: new switches), so that" in refusals[0]
     assert "the cluster is disarmed (freeze), so that" in refusals[1]
     assert "not everything can leave: web: it is in the state error: so it is." in refusals[2]
-    assert all("say --yes" in one for one in refusals)
+    assert all("use --yes" in one for one in refusals)
     assert holdfast(*asked, "--yes")[:2] == (0, "n2 is to be drained\n")
     # It is asked for already, so that whoever says so again only waits, or tells another reason.
-    assert holdfast(*asked)[:2] == (0, "nothing to change: it is asked for already\n")
+    assert holdfast(*asked)[:2] == (0, "already requested; no change\n")
     holdfast("maintenance", "return", "n2", "--no-wait")
     on_n2(cluster)
     assert holdfast(*asked)[0] == 0
@@ -176,10 +176,10 @@ def test_a_node_that_would_not_be_emptied_is_not_drained_unless_that_is_meant(ho
             ("maintenance", "drain", "n2", "--reason", "disks", "--for", "soon"),
             "a span such as 90s, 30m, 2h or 7d",
         ),
-        (("maintenance", "drain", "n2", "--reason", ""), "a few words that say why"),
-        (("maintenance", "hold", "--reason", " "), "a few words that say why"),
-        (("maintenance", "disarm", "--reason", "", "--yes"), "a few words that say why"),
-        (("fence", "n2", "--reason", "", "--yes"), "a few words that say why"),
+        (("maintenance", "drain", "n2", "--reason", ""), "the reason, in a few words"),
+        (("maintenance", "hold", "--reason", " "), "the reason, in a few words"),
+        (("maintenance", "disarm", "--reason", "", "--yes"), "the reason, in a few words"),
+        (("fence", "n2", "--reason", "", "--yes"), "the reason, in a few words"),
         (("service", "start", "web"), "the id of a declared service (there are none yet)"),
         (("service", "move", "web", "n2"), "the id of a declared service"),
         (("service", "move", "web"), "a node; only --unpin needs none"),

@@ -107,7 +107,7 @@ def test_a_stop_that_says_success_while_it_still_runs_blocks_the_service(node):
     (node.folder / "sticks-a").touch()
     outcome, sight, text = node.do(JobKind.STOP, service)
     assert (outcome, sight) == (Outcome.BLOCKED, Sight.PARTLY)
-    assert text.startswith("a: stop succeeded, but a probe says monitor: 0")
+    assert text.startswith("a: stop succeeded, but a probe returns monitor: 0")
 
 
 def test_a_stop_that_fails_blocks_and_leaves_the_resources_below_it_alone(node):

@@ -123,6 +123,6 @@ def test_the_variables_of_a_node_say_where_it_is_and_why():
     told = inventory_variables(after_failover())["n2"]
     assert told["address"] == "10.0.0.12"
     assert told["state"] == "off"
-    assert "its status says off" in told["proof"]
+    assert "its status is off" in told["proof"]
     assert told["host_lease"] == "free"
     assert told["cluster"] == "demo"

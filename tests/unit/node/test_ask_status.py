@@ -93,7 +93,7 @@ def test_when_nobody_answers_each_node_is_named_with_its_reason(nodes):
 
 
 def test_a_command_that_is_not_there_is_named():
-    with pytest.raises(HoldfastError, match=r"Nobody says how the cluster is: .*nowhere"):
+    with pytest.raises(HoldfastError, match=r"No node reports the state of the cluster: .*nowhere"):
         ask_for_status(["/nowhere/holdfast"], [], 20.0)
 
 

@@ -461,7 +461,7 @@ def test_watching_tells_changes_keeps_a_page_and_survives_a_storage_that_is_gone
     words = ["watch", "--config", str(config), "--every", "0.5", "--times", "3"]
     assert main([*words, "--html", str(page)]) == WELL
     told = capsys.readouterr().out.splitlines()
-    assert "cluster c1: all is well" in told[0]
+    assert "cluster c1: healthy" in told[0]
     assert told[1].startswith("holdfast: ") and "c1.metadata" in told[1]
     assert (len(told), looks) == (2, [0.5, 0.5])
     assert "Nothing would be moved: the imbalance is" in page.read_text()
@@ -509,4 +509,4 @@ def test_watching_on_a_terminal_gives_the_screen_back_when_it_is_interrupted(
     assert main(["watch", "--config", str(config)]) == WELL
     shown = capsys.readouterr().out
     assert shown.startswith("\x1b[?1049h") and shown.endswith("\x1b[?1049l")
-    assert "Cluster c1: \x1b[32mall is well\x1b[0m" in shown
+    assert "Cluster c1: \x1b[32mhealthy\x1b[0m" in shown

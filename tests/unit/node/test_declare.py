@@ -158,7 +158,7 @@ def test_a_service_that_is_not_there_can_be_absent(cluster):
 @pytest.mark.parametrize(
     ("services", "so"),
     [
-        ({}, "is not taken up,"),
+        ({}, "is not applied,"),
         ({"web": ServiceStatus(ServiceState.FREEZE, "n1")}, "is freeze, and left so,"),
     ],
 )
@@ -168,15 +168,15 @@ def test_a_wait_in_a_cluster_that_does_nothing_says_so(cluster, monkeypatch, ser
     with pytest.raises(HoldfastError) as caught:
         cluster.service(resources=[RESOURCE], wait=True, timeout=0.3)
     assert str(caught.value) == (
-        f"Service 'web' {so} as the cluster is disarmed (freeze); what was asked stands until that"
-        " ends; nothing came of it after 0.3 s; see holdfast status."
+        f"Service 'web' {so} as the cluster is disarmed (freeze); the request stays until then"
+        " and had no effect yet after 0.3 s; see holdfast status."
     )
 
 
 @pytest.mark.parametrize(
     ("status", "message"),
     [
-        (None, "Service 'web' is not taken up by the manager after 0.3 s; see holdfast status."),
+        (None, "Service 'web' is not applied by the manager after 0.3 s; see holdfast status."),
         (
             ServiceStatus(ServiceState.ERROR, "n1", reason="it failed on all nodes"),
             "Service 'web' is error: it failed on all nodes after 0.3 s; see holdfast status.",
@@ -203,7 +203,7 @@ def test_a_wait_that_is_in_vain_says_what_the_service_is(cluster, monkeypatch, s
 def test_a_state_from_before_the_change_ends_no_wait(cluster, monkeypatch):
     monkeypatch.setattr(change, "POLL", 0.02)
     cluster.manager_says(0, {"web": ServiceStatus(ServiceState.STARTED, "n1")})
-    message = "The manager has not taken up the change after 0.3 s; see holdfast status."
+    message = "The manager has not applied the change after 0.3 s; see holdfast status."
     with pytest.raises(HoldfastError) as caught:
         cluster.service(resources=[RESOURCE], wait=True)
     assert str(caught.value) == message

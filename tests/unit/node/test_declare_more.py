@@ -141,7 +141,7 @@ def test_a_policy_changes_only_where_it_is_given(cluster):
 
 
 def test_a_policy_is_waited_for_until_the_manager_has_taken_it_up(cluster):
-    with pytest.raises(HoldfastError, match=r"has not taken up the change after 0\.3 s"):
+    with pytest.raises(HoldfastError, match=r"has not applied the change after 0\.3 s"):
         policy(cluster, shutdown="migrate", wait=True)
     told = policy(cluster, check=True, shutdown="freeze", wait=True)
     assert told.changed, "nothing is waited for that is not done"
@@ -227,7 +227,7 @@ def test_what_is_there_or_on_its_way_is_left_alone(movable, status):
             {"name": "nobody"},
             "name: 'nobody' is not accepted; expected the id of a declared",
         ),
-        ({"name": "off"}, "Service 'off' is not taken up by the manager yet"),
+        ({"name": "off"}, "Service 'off' is not applied by the manager yet"),
     ],
 )
 @pytest.mark.parametrize("check", [True, False])
@@ -242,7 +242,7 @@ def test_a_move_that_the_manager_would_refuse_is_refused_before(movable, changes
     ("state", "why"),
     [
         (ServiceState.ERROR, "so it is"),
-        (ServiceState.FENCE, "waits until n1 is proved dead"),
+        (ServiceState.FENCE, "waits until the fencing of n1 is confirmed"),
         (ServiceState.FREEZE, "so it is"),
     ],
 )
@@ -307,7 +307,7 @@ def test_a_service_that_is_on_its_way_elsewhere_is_moved_once_it_has_arrived(mov
         movable.manager_says(3, movable.web, movable.online)
 
     monkeypatch.setattr(operations_move.time, "sleep", arrive)
-    with pytest.raises(HoldfastError, match="has not taken up the change"):
+    with pytest.raises(HoldfastError, match="has not applied the change"):
         move(movable, wait=True, timeout=0.3)
     assert movable.wanted().requests["web"].node == "n2"
 

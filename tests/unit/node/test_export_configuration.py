@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Export, drift, backup and restore of the wanted configuration."""
+"""Export, drift, backup and restore of the desired configuration."""
 
 from __future__ import annotations
 

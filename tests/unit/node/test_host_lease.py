@@ -113,7 +113,7 @@ def test_what_a_predecessor_left_is_not_stopped_while_it_cannot_be_told_whether_
     found = [node.look() for _turn in range(10)]
     waited = [at for at, one in enumerate(found, start=1) if one is None]
     assert waited == [one for one in range(1, 11) if begun + one - begun < FAIL / 2]
-    assert found[-1] == f"could not be taken up: {error}"
+    assert found[-1] == f"could not be acquired: {error}"
     node.storage.host_lease = 4
     assert node.look() == ""
 
@@ -194,7 +194,7 @@ def test_the_fail_time_counts_from_the_renewal_and_not_from_the_last_look_at_it(
     assert member.lease.renewed_at == member.clock.now - 11.0
     member.leases.views[1] = StorageError("unreadable")
     assert member.look(FAIL - 11.5) == ""
-    assert member.look(0.5) == "was not seen to be renewed for 16 s: unreadable"
+    assert member.look(0.5) == "was not observed to be renewed for 16 s: unreadable"
 
 
 def test_while_sanlock_does_not_answer_the_lease_does_not_count_as_renewed(member):

@@ -28,7 +28,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.clu
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import verified_off
 from ansible_collections.holdfast.ha.tests.unit.node.declaring import RESOURCE, Cluster
 
-OFF = NodeStatus(NodeState.OFF, reason="its status says off", proof=verified_off())
+OFF = NodeStatus(NodeState.OFF, reason="its status is off", proof=verified_off())
 RUNNING = ServiceStatus(ServiceState.STARTED, "n1")
 LOST = Failover("n2", confirmed=100.0, services=("web",), finished=101.0)
 
@@ -106,7 +106,7 @@ def test_a_wait_outlives_a_read_that_fails_and_a_look_does_not(cluster, monkeypa
 @pytest.mark.parametrize("until", ["settled", "recovered"])
 def test_a_change_that_the_manager_has_not_taken_up_is_waited_for(cluster, until):
     says(cluster, NodeStatus(NodeState.ONLINE), RUNNING, version=1)
-    with pytest.raises(HoldfastError, match="Version 2 of the configuration is not taken up by"):
+    with pytest.raises(HoldfastError, match="Version 2 of the configuration is not applied by"):
         wait(cluster, until=until, recovered_from=None)
     says(cluster, NodeStatus(NodeState.ONLINE), RUNNING)
     assert wait(cluster, until="now", recovered_from=None).values["under_way"] == []

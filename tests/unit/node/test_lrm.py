@@ -358,7 +358,7 @@ def test_a_storage_that_cannot_be_read_stops_services_only_after_the_fail_time(d
         seconds = daemon.clock.now - renewed
         assert bool(stops) == (seconds >= daemon.storage.leases.fail_seconds)
     assert (
-        "was not seen to be renewed for 16 s: the storage is gone"
+        "was not observed to be renewed for 16 s: the storage is gone"
         in daemon.workers.jobs["web"].reason
     )
 
@@ -379,7 +379,7 @@ def test_workers_may_start_nothing_once_the_lease_was_not_seen_renewed_for_the_f
     daemon.clock.go(11.9)
     assert daemon.daemon._start_obstacle() == ""
     daemon.clock.go(0.1)
-    assert "was not seen to be renewed for 16 s" in daemon.daemon._start_obstacle()
+    assert "was not observed to be renewed for 16 s" in daemon.daemon._start_obstacle()
     daemon.round(0.0)
     assert daemon.daemon._start_obstacle() == ""
 
@@ -451,7 +451,7 @@ def test_a_node_whose_present_start_was_proved_dead_stops_all_it_runs(daemon, st
     daemon.round()
     daemon.storage.state = replace(daemon.storage.state, nodes={"n1": status})
     assert ("stop" in kinds(daemon.round())) is stops
-    assert ("is dead: fenced" in daemon.daemon._start_obstacle()) is stops
+    assert ("node dead: fenced" in daemon.daemon._start_obstacle()) is stops
 
 
 @pytest.mark.parametrize("virtual", ["", "kvm", None])

@@ -486,7 +486,7 @@ def test_what_is_read_without_a_late_renewal_of_our_own_may_be_old_and_is_no_ver
 ):
     watching.storage.leases.views[1] = lease_view(1, unchanged_for=seconds)
     trouble = watching.observer.look().trouble
-    assert ("was not seen to be renewed for 6 s, so what it reads may be old" in trouble) == (
+    assert ("was not observed to be renewed for 6 s, so what it reads may be old" in trouble) == (
         seconds == 6.0
     )
 

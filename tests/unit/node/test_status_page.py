@@ -383,7 +383,7 @@ def test_of_very_many_services_on_a_node_the_tile_shows_the_worst():
     assert len(titles) == MARKS_SHOWN
     assert titles[0].startswith("s150: error")
     assert f"+{200 - MARKS_SHOWN}" in page.text
-    assert "200 services: 1 in trouble, 199 as wanted" in page.text
+    assert "200 services: 1 in trouble, 199 as configured" in page.text
 
 
 def test_each_mark_says_by_a_sign_what_its_colour_says():

@@ -82,14 +82,16 @@ def test_each_problem_is_a_sentence_above_the_tables():
 
 
 def test_a_service_whose_node_is_not_proved_dead_says_what_it_waits_for():
-    assert "Service db waits until n2 is proved dead." in sample.in_trouble()["problems"]
+    assert (
+        "Service db waits until the fencing of n2 is confirmed." in sample.in_trouble()["problems"]
+    )
 
 
 def test_a_service_that_is_not_as_wanted_says_how_it_is_wanted():
     status = sample.healthy()
     status["services"]["web"].update(state="started", wanted="stopped", reason="it was there last")
     (told,) = sample.with_problems(status)["problems"]
-    assert told == "Service web is started, not stopped as wanted: it was there last."
+    assert told == "Service web is started, not stopped as configured: it was there last."
 
 
 def test_a_fence_by_hand_that_failed_is_a_problem():
@@ -125,7 +127,7 @@ def test_a_secret_file_that_a_node_lacks_is_a_problem_unless_the_node_is_off():
 
 def test_global_maintenance_is_loud_and_says_what_it_stops():
     text = plain(sample.on_hold(Maintenance("new switches", "ada", sample.AT - 60, sample.AT + 90)))
-    assert "held by global maintenance" in text.splitlines()[0]
+    assert "paused (global maintenance)" in text.splitlines()[0]
     loud = text.split("*** GLOBAL MAINTENANCE ***\n")[1].split("\n\n")[0].replace("\n", " ")
     assert loud == (
         "In maintenance for 1m 0s by ada, until 2026-09-21T14:14:50Z (in 1m 30s): new switches."
@@ -164,7 +166,7 @@ def test_a_manager_lease_of_which_nothing_is_known_passes_neither_for_held_nor_f
     text = plain(sample.with_problems(status))
     assert text.startswith("Cluster demo: 1 problem\n")
     assert "Manager perhaps n1, epoch 7" in text
-    assert "It cannot be told from here whether node n1 still holds the manager lease." in text
+    assert "It is not known on this node whether node n1 still holds the manager lease." in text
 
 
 def test_the_embedded_backend_is_said_to_be_on_one_machine_and_a_real_one_is_not():
@@ -176,8 +178,8 @@ def test_the_embedded_backend_is_said_to_be_on_one_machine_and_a_real_one_is_not
 def test_a_well_cluster_says_so_and_who_is_manager():
     text = plain(sample.healthy())
     assert text.startswith(
-        "Cluster demo: all is well\n"
-        "Manager n1, epoch 7; 3 nodes, 3 online; 3 services, 3 as wanted\n"
+        "Cluster demo: healthy\n"
+        "Manager n1, epoch 7; 3 nodes, 3 online; 3 services, 3 as configured\n"
         "As of 2026-09-21T14:13:20Z, configuration version 12\n"
     )
     assert "!" not in text
@@ -185,8 +187,8 @@ def test_a_well_cluster_says_so_and_who_is_manager():
 
 def test_a_service_on_a_node_that_is_being_fenced_is_not_counted_as_well():
     text = plain(sample.in_trouble())
-    assert row_of(text, "db ").endswith("waits until n2 is proved dead")
-    assert "4 services, 1 as wanted" in text
+    assert row_of(text, "db ").endswith("waits until the fencing of n2 is confirmed")
+    assert "4 services, 1 as configured" in text
 
 
 def test_a_service_on_a_silent_node_is_not_counted_as_well():
@@ -194,7 +196,7 @@ def test_a_service_on_a_silent_node_is_not_counted_as_well():
     status["nodes"]["n1"]["state"] = "suspect"
     text = plain(status)
     assert "its node n1 is not online" in row_of(text, "db ")
-    assert "3 services, 2 as wanted" in text
+    assert "3 services, 2 as configured" in text
 
 
 def test_a_service_reported_by_two_nodes_is_said_in_its_row():
@@ -289,7 +291,7 @@ def test_the_timeline_counts_from_the_last_heartbeat_in_the_order_of_time():
         ),
         (
             Failover("n2", "s", 100.0, 103.0, 103.0, 0.0, 104.0, "lease ran out", finished=104.0),
-            "proved dead after 4.00 s, no services on it",
+            "confirmed dead after 4.00 s, no services on it",
             "4.00 s  over: no services were on it",
         ),
     ],

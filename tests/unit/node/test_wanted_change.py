@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Changes of the wanted configuration on a real storage: one at a time, and never half of one."""
+"""Changes of the desired configuration on a real storage: one at a time, and never half of one."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_change_that_was_overtaken_says_so(nodes, rival, monkeypatch):
     with pytest.raises(LeaseError) as caught:
         change_wanted(nodes["n1"], add("web"), check=False)
     assert str(caught.value) == (
-        "The change to version 1 of the wanted configuration lost against version 6 and is not"
+        "The change to version 1 of the desired configuration lost against version 6 and is not"
         " applied; try again."
     )
 

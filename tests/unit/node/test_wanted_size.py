@@ -272,13 +272,13 @@ def shrink(node, **sizes):
     [
         (
             {"CONFIGURATION": 16 * PAGE},
-            r"The wanted configuration would need \d+ bytes for 300 services, but the file of"
+            r"The desired configuration would need \d+ bytes for 300 services, but the file of"
             rf" records has room for {16 * PAGE - 64}; nothing was changed. Give it more with"
             r" configuration_size of the module metadata\.",
         ),
         (
             {"CRM": 64 * PAGE},
-            r"The manager's record for this wanted configuration would need \d+ bytes for 300"
+            r"The manager's record for this desired configuration would need \d+ bytes for 300"
             rf" services, but the file of records has room for {64 * PAGE - 64};"
             r" nothing was changed. Give it more with manager_record_size",
         ),

@@ -16,8 +16,8 @@ from ansible_collections.holdfast.ha.tests.unit.node.sample_status import after_
 
 def test_the_first_look_says_how_the_cluster_is():
     assert changes(None, healthy()) == [
-        "2026-09-21T14:13:20Z  cluster demo: all is well; 3 nodes, 3 online; 3 services,"
-        " 3 as wanted"
+        "2026-09-21T14:13:20Z  cluster demo: healthy; 3 nodes, 3 online; 3 services,"
+        " 3 as configured"
     ]
 
 

@@ -102,7 +102,7 @@ def test_after_a_lost_connection_another_is_made_and_kept(wdmd):
     made = bond(wdmd, kept)
     made.hold()
     wdmd.broken.add("live")
-    with pytest.raises(LeaseError, match="does not take"):
+    with pytest.raises(LeaseError, match="does not accept"):
         made.hold()
     wdmd.broken.clear()
     made.hold()

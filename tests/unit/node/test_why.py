@@ -87,7 +87,7 @@ def test_all_that_binds_a_service_is_told():
         "pair: apart: web, db",
         "after      db",
         "20s more, after 4 failures in a row",
-        "asked for  move n3, not answered yet",
+        "requested  move n3, not answered yet",
     ):
         assert part in text
 
@@ -95,8 +95,8 @@ def test_all_that_binds_a_service_is_told():
 @pytest.mark.parametrize(
     ("before", "told"),
     [
-        (ServiceState.STARTED, "waits until n2 is proved dead"),
-        (ServiceState.ERROR, "waits until n2 is proved dead: its stop hangs"),
+        (ServiceState.STARTED, "waits until the fencing of n2 is confirmed"),
+        (ServiceState.ERROR, "waits until the fencing of n2 is confirmed: its stop hangs"),
     ],
 )
 def test_a_service_whose_node_is_being_fenced_says_what_it_waits_for(before, told):
@@ -127,7 +127,7 @@ def test_a_cluster_without_a_manager_says_that_its_reasons_are_old():
     cluster = state({"web": RUNS}, disarm="disarmed", disarm_mode="freeze")
     for managed, told in (
         (False, "no node holds the manager lease: this is what the last manager wrote; nothing is"),
-        (None, "it cannot be told from here whether a node holds the manager lease"),
+        (None, "it is not known on this node whether a node holds the manager lease"),
     ):
         for why in (
             why_service("web", cluster, wanted(service()), 1000.0, managed=managed),

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A resource in the wanted state: what is called for each state that it can be found in."""
+"""A resource in the desired state: what is called for each state that it can be found in."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def test_what_cannot_be_looked_at_is_not_taken_for_gone(monkeypatch):
         with pytest.raises(AgentError, match="hides processes"):
             find_remains(traces)
     for traces in (Traces(ports=(1,)), Traces(mounts=("/srv",))):
-        with pytest.raises(AgentError, match=r"cannot be told.*Permission denied"):
+        with pytest.raises(AgentError, match=r"is not known.*Permission denied"):
             find_remains(traces)
 
 

@@ -90,7 +90,7 @@ def test_what_is_left_to_its_operator_is_moved_by_hand_and_managed_again() -> No
     outcomes = [run_seed(seed, "left") for seed in range(40)]
     texts = [[text for _at, text in one.trace] for one in outcomes]
     moved = [one for one in texts if any(text.endswith("by hand") for text in one)]
-    again = [one for one in moved if any("looked for again" in text for text in one)]
+    again = [one for one in moved if any("probed again" in text for text in one)]
     assert (len(moved) > 10, len(again) > 5) == (True, True)
 
 

@@ -37,8 +37,8 @@ description:
     V(expected_unreadable), V(unreachable) and V(reachable).
   - The options are checked before anything is run. One that is none, or that has no such value,
     ends the source with a sentence that names it.
-  - What lasts is told once, and again after it was gone. A problem of which only numbers change is
-    the same one.
+  - A lasting state is reported once, and again after it was gone. A problem in which only
+    numbers change is the same one.
   - Texts may have output of agents. They end after 4000 characters, control characters in them
     become blanks, and C({{), C({%) and C({#) get a blank inside, so that a playbook to which an
     event is passed does not take a text for a template.
@@ -70,22 +70,21 @@ options:
     default: 15
   margin:
     description:
-      - A host lease is told when less than this share of its time, from 0 to 1, is left on a node
-        that answers.
+      - A host lease is reported when less than this share of its time, from 0 to 1, is left on a
+        node that answers.
     type: float
     default: 0.5
   rehearsal_days:
     description:
-      - The fencing of a node is told when it was not rehearsed for so many days, by the reports on
-        all nodes that answer and what they said since the source runs, 36500 at most; V(0) is
-        never.
+      - The fencing of a node is reported when the last rehearsal is older than this many days,
+        36500 at most, by all reports read since the source started; V(0) is never.
     type: float
     default: 0
   expected:
     description:
       - A file with the variables C(holdfast_services) and C(holdfast_rules), as YAML or JSON, such
-        as the playbook C(export) writes. It is told when the names that are
-        declared differ from it; the playbook C(drift) compares the rest too. The file is read anew
+        as the playbook C(export) writes. It is reported when the names that are
+        declared differ from it; the playbook C(drift) compares the rest too. The file is read again
         with each look.
     type: str
 """
@@ -149,7 +148,7 @@ Number = tuple[str, dict[str, str], float]
 
 
 def _is_off(node: dict[str, Any]) -> bool:
-    """Return whether a node is proved dead, or was to be fenced by hand and its lease is gone."""
+    """Return whether a node is confirmed dead, or was to be fenced by hand with its lease gone."""
     if node["state"] != "offline":
         return bool(node["state"] == "off")
     by_hand = ((node.get("maintenance") or {}).get("reason") or "").startswith(BY_HAND)
@@ -188,7 +187,7 @@ class Cluster:
         return new
 
     def silent(self, why: str) -> list[Event]:
-        """Return that nobody answers, once; what lasted until then is told anew afterwards."""
+        """Return that nobody answers, once; what lasted until then is reported again afterwards."""
         known = self._lasting.get("silent")
         self._lasting["silent"] = event = _event("unreachable", self._name, why)
         return [] if known else [event]

@@ -329,16 +329,16 @@ class Conversation:
             timeout = min(budget, device.timeout_of("list"))
             answer = self.ask(level, FenceStep(step.device), "list", timeout)
             if not answer.succeeded:
-                return "it says off, and the device does not say whether it has this plug"
+                return "the device reports off, but not whether it has this plug"
             try:
                 plugs = parse_listing(answer.output, "list", device.parameters)
             except HoldfastError as error:
-                return f"it says off, and its list cannot be read: {error}"
+                return f"the device reports off, but its list of plugs cannot be read: {error}"
             self._lists[step.device] = plugs
         listed = self._lists[step.device]
         if find_plug(listed, step.plug) is not None:
             return ""
-        return f"it says off, but the device has no such plug; it lists {shown(listed)}"
+        return f"the device reports off, but it has no such plug; it lists {shown(listed)}"
 
     def _time_left(self) -> float:
         """Return the seconds left for all calls; raises FenceError when there are none."""

@@ -185,7 +185,7 @@ def check_fence_agents(
             raise InputError(
                 f"{device.name}.assumed_after",
                 device.assumed_after,
-                f"nothing: {agent.metadata.name} tells no watchdog to act",
+                f"nothing: {agent.metadata.name} triggers no watchdog",
             )
         worth[device.name] = evidence_of(agent.path, agent.metadata)
     for node in configuration.levels:

@@ -149,7 +149,7 @@ def locate_fence_agent(name_or_path: object, directories: Sequence[str] = FENCE_
                 return path
             raise AgentError(f"The fence agent {path} is not executable for this user.")
     raise AgentError(
-        f"The fence agent {text} is not installed: looked for {', '.join(paths)}. Install the"
+        f"The fence agent {text} is not installed: searched {', '.join(paths)}. Install the"
         " package fence-agents (Debian) or fence-agents-all (EL), or give the agent's whole path."
     )
 

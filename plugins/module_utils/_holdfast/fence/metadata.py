@@ -230,7 +230,7 @@ class ProofRule:
 
 
 PROOF_RULES: Mapping[str, ProofRule] = {
-    POWER: ProofRule(VERIFIED, True, False, "the device says itself that the plug is off"),
+    POWER: ProofRule(VERIFIED, True, False, "the device itself reports that the plug is off"),
     WATCHDOG: ProofRule(
         ASSUMED,
         False,

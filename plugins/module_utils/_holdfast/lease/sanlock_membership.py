@@ -63,7 +63,7 @@ class Membership:
             raise LeaseError(
                 f"sanlock on this machine runs under the name {status.host_name}, not"
                 f" {host_name}; set our_host_name = {host_name} in /etc/sanlock/sanlock.conf and"
-                " start sanlock anew. Under a name that changes, a node that crashed waits for"
+                " restart sanlock. Under a name that changes, a node that crashed waits for"
                 " its own death before it joins again."
             )
         present = self._area.read_host(self.host_id)
@@ -206,7 +206,7 @@ class Membership:
             raise LeaseError(
                 f"{self._area.path} was made for an I/O timeout of {io_timeout} s, but this node"
                 f" is to join with {self._io_timeout} s; joined like that, sanlock loses the"
-                " lease again. Make the lockspace anew, or use its I/O timeout."
+                " lease again. Recreate the lockspace, or use its I/O timeout."
             )
         for host_id, lease in hosts.leases.items():
             other = lease.io_timeout != io_timeout
@@ -214,7 +214,7 @@ class Membership:
                 raise LeaseError(
                     f"node {lease.host_name} (host id {host_id}) joined with an I/O timeout of"
                     f" {lease.io_timeout} s, but the lockspace was made for {io_timeout} s; all"
-                    " nodes must use the same. Make the lockspace anew."
+                    " nodes must use the same. Recreate the lockspace."
                 )
         return io_timeout
 
@@ -222,7 +222,7 @@ class Membership:
         if self._daemon.has_lost(own.lockspace):
             raise LeaseError(
                 f"sanlock has lost lockspace {own.lockspace} on host id {self.host_id}; join"
-                " it anew once sanlock has let go of it."
+                " it again once sanlock has released it."
             )
 
     def _refuse_holder(self, present: DeltaLease, host_name: str, timing: LeaseTiming) -> None:

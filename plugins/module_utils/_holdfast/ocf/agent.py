@@ -86,7 +86,7 @@ def locate(name: AgentName, directories: Sequence[str] = (OCF_ROOT,)) -> str:
         name.provider, f"whatever provides the resource agents of {name.provider}"
     )
     raise AgentError(
-        f"The resource agent {name} is not installed: looked for"
+        f"The resource agent {name} is not installed: searched"
         f" {', '.join(looked) or 'it in no directory at all'}. Install {install}."
     )
 

@@ -54,7 +54,7 @@ DEGRADED_PROMOTED = 191
 MEANINGS: dict[int, Meaning] = {
     meaning.code: meaning
     for meaning in (
-        Meaning(SUCCESS, "success", "it did what was asked, or the resource runs", "none"),
+        Meaning(SUCCESS, "success", "the action succeeded, or the resource runs", "none"),
         Meaning(GENERIC, "failed", "something went wrong", "soft"),
         Meaning(ARGUMENTS, "bad arguments", "a parameter is not valid on this node", "hard"),
         Meaning(UNIMPLEMENTED, "unimplemented", "the agent has no such action", "hard"),
@@ -77,7 +77,7 @@ MEANINGS: dict[int, Meaning] = {
 }
 """OCF 1.1 with pacemaker's reaction to each as ``recovery``."""
 
-UNKNOWN_STATUS = Meaning(GENERIC, "unknown", "the agent cannot tell the state", "soft")
+UNKNOWN_STATUS = Meaning(GENERIC, "unknown", "the agent cannot determine the state", "soft")
 
 STATUS_MEANINGS: dict[int, Meaning] = {
     3: MEANINGS[NOT_RUNNING],

@@ -126,7 +126,7 @@ def _processes(traces: Traces) -> Iterator[str]:
     table = process_table()
     if 1 not in table:
         # With the mount option hidepid (proc.5) others' processes cannot be seen.
-        text = "What a stop left cannot be told: /proc hides processes from this user; be root."
+        text = "What a stop left running is not known: /proc hides processes; run this as root."
         raise AgentError(text)
     ours = _ancestry(table)
     patterns = [re.compile(pattern) for pattern in traces.processes]
@@ -178,5 +178,5 @@ def _table(name: str) -> str:
     try:
         return Path(f"/proc/{name}").read_bytes().decode("utf-8", "replace")
     except OSError as error:
-        text = f"What a stop left cannot be told: /proc/{name}: {error.strerror}."
+        text = f"What a stop left running is not known: /proc/{name}: {error.strerror}."
         raise AgentError(text) from None

@@ -181,7 +181,7 @@ def ask_for_status(command: Sequence[str], nodes: Sequence[str], timeout: float)
         except HoldfastError as error:
             passed_over[node] = str(error).rstrip(".")
     told = "; ".join(f"{node}: {why}" if node else why for node, why in passed_over.items())
-    raise HoldfastError(f"Nobody says how the cluster is: {told}.")
+    raise HoldfastError(f"No node reports the state of the cluster: {told}.")
 
 
 def _check_command(command: Sequence[str], nodes: Sequence[str], timeout: float) -> None:

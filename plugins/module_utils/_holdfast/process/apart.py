@@ -66,7 +66,7 @@ def run_apart(work: Callable[[], Any], deadline: float, lock: Path) -> Any:
             os.close(writing)
             raise HoldfastError(f"No process can be started: {error.strerror}.") from error
         if child == 0:
-            # With it, the child would wait for ever to write to itself after our end.
+            # With it, the child would wait permanently to write to itself after our end.
             os.close(reading)
             _be_the_child(work, writing, alone)
     finally:

@@ -51,7 +51,7 @@ class Fencing:
         if mode == "hangs":
             took = GIVES_UP
         confirmed = mode in ("works", "back", "lies", "wrong")
-        text = "its device says off" if confirmed else f"its device {mode}"
+        text = "its device reports off" if confirmed else f"its device {mode}"
         world.later(took, done, confirmed, text)
 
     def on(self, machine: Machine) -> bool:

@@ -78,7 +78,7 @@ class Fleet:
         return CrmDaemon(self, machine)
 
     def start_again(self, kind: str, machine: Machine, boot: int) -> None:
-        """Start a daemon that died, unless its machine was started anew meanwhile."""
+        """Start a daemon that died, unless its machine was restarted meanwhile."""
         if machine.boot == boot and machine.on and kind == "crm" and machine.frees:
             # The kernel keeps a process, and what it listens on, until its write has returned.
             self.world.later(1.0, self.start_again, kind, machine, boot)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LATE_RENEWAL = 1.0
 """Seconds for which a renewal of a host lease that is due may not be seen yet."""
 
-DAMAGED = "its report on storage is damaged, or older than its heartbeat says"
+DAMAGED = "its report on storage is damaged, or older than its heartbeat shows"
 
 
 @dataclass(frozen=True)

@@ -181,7 +181,7 @@ def _loses_network(fleet: Fleet, machine: Machine) -> None:
 
 
 def _is_drained(fleet: Fleet, machine: Machine) -> None:
-    request = Maintenance("asked for", "operator", EPOCH + fleet.world.now)
+    request = Maintenance("requested", "operator", EPOCH + fleet.world.now)
     fleet.want(fleet.world.storage.wanted.with_maintenance(machine.name, request))
 
 

@@ -128,8 +128,8 @@ class BlockFile(Closing):
                 raise self._failure("it cannot be read", error) from error
             raise StorageError(
                 f"{self.path} is on a device with sectors larger than {length} bytes, so that"
-                f" {length} bytes cannot be written there without their neighbours; make it"
-                f" anew with blocks of {PAGE} bytes, or put it on a device with smaller sectors."
+                f" {length} bytes cannot be written there without their neighbours; recreate it"
+                f" with blocks of {PAGE} bytes, or put it on a device with smaller sectors."
             ) from error
 
     @property

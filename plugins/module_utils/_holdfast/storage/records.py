@@ -294,7 +294,7 @@ class RecordFile(Closing):
             geometry = decode_header(file.read(0, PAGE), self.path)
             if file.size < geometry.size:
                 raise FormatError(
-                    f"{self.path} has {file.size} bytes but its header says {geometry.size}; it"
+                    f"{self.path} has {file.size} bytes but its header has {geometry.size}; it"
                     " is truncated."
                 )
             self._geometry = geometry

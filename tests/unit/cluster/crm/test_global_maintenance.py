@@ -100,7 +100,7 @@ def test_its_end_holds_until_the_whiteboard_has_it_too() -> None:
     ended = step(before, look(None, BY_HAND))
     assert (ended.state.hold, ended.board) == (None, False)
     assert ended.state.services["web"].state is ServiceState.STOPPED
-    assert "ends, as the configuration says; it was by ada" in ended.state.events[-1].text
+    assert "ends, as configured; it was by ada" in ended.state.events[-1].text
     free = step(ended.state, look())
     assert (free.state.board, free.board) == (False, None)
     assert free.state.services["web"].state is ServiceState.REQUEST_START
@@ -127,7 +127,7 @@ def test_what_is_ended_on_the_whiteboard_ends_the_declared_one_and_stays_ended()
     assert again.state.hold is None
     assert again.state.events == taken.state.events
     other = step(again.state, look(replace(ADA, since=1001.0)))
-    assert (other.board, other.state.ended) == (True, {}), "one that is declared anew counts"
+    assert (other.board, other.state.ended) == (True, {}), "one that is declared again counts"
 
 
 def test_a_declared_maintenance_takes_over_from_one_set_by_hand_and_ends_with_its_own_end() -> None:

@@ -28,6 +28,6 @@ def test_a_node_does_not_wait_to_join_for_a_fence_whose_end_was_dropped() -> Non
         pass
     crm.freed_leases.recorded = crm.freed_leases.to_record_with("n2")
     assert crm.freed_leases.to_record() == {"n2": 7}
-    crm.fences.append(FenceReport("n2", True, "its device says off", 1000.0, 1001.0))
+    crm.fences.append(FenceReport("n2", True, "its device reports off", 1000.0, 1001.0))
     crm.drop_ends()
     assert crm.freed_leases.to_record() == {}

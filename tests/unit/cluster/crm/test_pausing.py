@@ -98,7 +98,7 @@ def test_a_frozen_service_of_a_node_that_was_rebooted_is_started_there_again() -
     ids=["not known yet", "by another number"],
 )
 def test_what_was_taken_up_just_before_it_was_frozen_is_not_taken_for_stopped(local) -> None:
-    # Its LRM found it, and was started anew before it heard under which number it was adopted.
+    # Its LRM found it, and was restarted before it heard under which number it was adopted.
     frozen = started("n1", state=ServiceState.FREEZE, before="started")
     look = {"n1": node_seen("n1", report=report("n1", services=local))}
     nowhere = wanted(WEB, node_rules={"where": NodeRule("where", ("web",), {"n9": 0}, strict=True)})
@@ -322,7 +322,7 @@ def test_what_was_ignored_is_looked_for_on_a_node_that_lost_its_host_lease_with_
     fenced = step(asked.state, seen(wanted(WEB), looks), rounds=2)
     assert fenced.state.nodes["n1"].state is NodeState.FENCE
     assert web(fenced).state is ServiceState.PROBE
-    told = FenceReport("n1", True, "its device says off", 1000.0, 1001.0)
+    told = FenceReport("n1", True, "its device reports off", 1000.0, 1001.0)
     proved = step(fenced.state, replace(seen(wanted(WEB), looks), fences=(told,)), rounds=3)
     assert web(proved).state is ServiceState.REQUEST_START
 

@@ -60,7 +60,7 @@ from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
 WEB = service()
 IGNORED = replace(WEB, ignored=True)
 ASKED = ServiceStatus(ServiceState.PROBE, uid="7.8")
-"""A service that is looked for again: it was unmanaged."""
+"""A service that is probed again: it was unmanaged."""
 
 
 def went_down(commands, **changes):
@@ -143,7 +143,7 @@ def test_of_those_that_were_removed_while_unmanaged_the_last_ones_are_remembered
 
 
 def proved_dead(answer, **changes):
-    """Return what is seen of a node that was proved dead, and its status: by a fence."""
+    """Return what is seen of a node that was confirmed dead, and its status: by a fence."""
     dead = node_seen("n2", heartbeat_age=300.0, answer=answer, lease=LeaseSight.DEAD, **changes)
     return {"n2": dead}, {"n2": NodeStatus(NodeState.OFF, boot="n2-boot1", proof=verified_off())}
 
@@ -250,7 +250,7 @@ def test_that_a_dead_node_answered_is_remembered_until_it_is_proved_dead_again()
     sent = replace(answered, nodes={"n2": replace(off["n2"], power=Power.SENT)})
     assert take_over(sent, 8, "n1", 2000.0).nodes["n2"].up_again
     fenced = {"n2": replace(answered.nodes["n2"], state=NodeState.FENCE)}
-    told = FenceReport("n2", True, "its device says off", 1000.0, 1001.0)
+    told = FenceReport("n2", True, "its device reports off", 1000.0, 1001.0)
     proved = step(
         replace(answered, nodes={**answered.nodes, **fenced}),
         seen(wanted(WEB), {"n2": replace(dead["n2"], answer=Answer.NO)}, fences=(told,)),
@@ -331,7 +331,7 @@ def test_a_dead_node_that_was_switched_on_in_vain_waits_for_its_operator_to_fenc
     taken = step(state({"web": ASKED}, off), look, rounds=2).state
     assert (taken.nodes["n2"].state is NodeState.FENCE) is fenced
     if fenced:
-        told = FenceReport("n2", True, "its device says off", 1000.0, 1001.0)
+        told = FenceReport("n2", True, "its device reports off", 1000.0, 1001.0)
         proved = step(taken, replace(look, fences=(told,)), rounds=2).state
         assert proved.services["web"].state is ServiceState.REQUEST_START
 
@@ -464,7 +464,9 @@ def test_what_a_dead_node_said_that_it_has_is_not_taken_up_there():
 
 def test_the_fence_of_a_candidate_is_not_called_off_as_its_node_was_proved_dead_long_before():
     off = {
-        "n1": NodeStatus(NodeState.OFF, boot="n1-boot1", proof=verified_off("its device says off"))
+        "n1": NodeStatus(
+            NodeState.OFF, boot="n1-boot1", proof=verified_off("its device reports off")
+        )
     }
     last = replace(state({}, off), manager="n1")
     intent = Intent("n1", "n1 is the manager: no heartbeat for 9.5 s", 1990.0, 1980.0, epoch=7)

@@ -123,7 +123,7 @@ def test_a_node_whose_same_start_writes_again_is_not_dead_whatever_its_device_sa
     look = seen(
         wanted(WEB),
         {"n1": node_seen("n1", heartbeat_age=0.5)},
-        fences=(FenceReport("n1", True, "its device says off", 990.0, 995.0),),
+        fences=(FenceReport("n1", True, "its device reports off", 990.0, 995.0),),
     )
     before = state({"web": started("n1")}, {"n1": to_be_fenced})
     taken = step(before, look)

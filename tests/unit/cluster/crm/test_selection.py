@@ -120,7 +120,7 @@ def test_the_best_node_is_chosen(services, changes, node) -> None:
         ({"n1": NodeStatus(NodeState.FENCE)}, {}, {}, (), "it is fence"),
         ({"n1": NodeStatus(NodeState.OFF, proof=verified_off())}, {}, {}, (), "it is off"),
         ({}, {"n1": node_seen("n1", report=None)}, {}, (), "not reported"),
-        ({}, {"n1": node_seen("n1", beats=False)}, {}, (), "not seen"),
+        ({}, {"n1": node_seen("n1", beats=False)}, {}, (), "not observed"),
         ({}, {"n1": node_seen("n1", report=report("n1", lease_lost=True))}, {}, (), "host lease"),
         ({}, {}, {"maintenance": drained("n1")}, (), "maintenance"),
         ({}, {}, {"node_rules": where({"n2": 1}, strict=True)}, (), "rule 'where'"),
@@ -246,7 +246,7 @@ def test_nothing_is_started_on_a_node_whose_lrm_is_about_to_be_started_anew() ->
     away = node_seen("n1", report=report("n1", mode=Mode.RESTART))
     chosen = choose("web", state({"web": STOPPED}), seen(wanted(WEB), {"n1": away}))
     assert chosen.node == "n2"
-    assert "started anew" in chosen.rejected["n1"]
+    assert "restarted" in chosen.rejected["n1"]
 
 
 def test_nothing_goes_to_a_node_that_says_that_it_can_do_nothing():

@@ -167,9 +167,9 @@ def test_a_manager_that_is_fenced_may_run_what_it_reports_whatever_proved_it_dea
     waits = step(last, seen(wanted(service()), {"n1": silent}), 3).state
     assert waits.services["web"].state is ServiceState.STOPPED
     assert waits.services["web"].reason == "n1 reports that it still has it"
-    told = FenceReport("n1", True, "its device says off", 1000.0, 1001.0)
+    told = FenceReport("n1", True, "its device reports off", 1000.0, 1001.0)
     proved = step(waits, seen(wanted(service()), {"n1": silent}, fences=(told,))).state
-    assert proved.nodes["n1"].proved_by == "its device says off"
+    assert proved.nodes["n1"].proved_by == "its device reports off"
     assert proved.services["web"].state is ServiceState.REQUEST_START
 
 

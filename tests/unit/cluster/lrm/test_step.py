@@ -567,7 +567,7 @@ def test_a_disarm_frees_a_node_from_its_watchdog_only_once_the_storage_says_so()
         (ServiceStatus(ServiceState.PROBE, uid="7.3"), {"7.3": False}, False),
         (started("n2"), {}, False),
     ],
-    ids=["ignored", "looked for", "answered for", "taken up"],
+    ids=["ignored", "searched", "answered for", "taken up"],
 )
 def test_what_was_left_is_remembered_until_it_is_answered_for(status, found, stays) -> None:
     before = Report("n1", "n1-boot1", left=("web",), found=found)
@@ -590,7 +590,7 @@ MIGRATES = replace(WEB, live_migration=True)
 CAME = replace(START, from_node="n3")
 
 
-@pytest.mark.parametrize("declared", [(CHANGED,), ()], ids=["defined anew", "removed"])
+@pytest.mark.parametrize("declared", [(CHANGED,), ()], ids=["redefined", "removed"])
 def test_what_came_while_it_ran_is_taken_in_by_the_definition_it_runs_by(declared) -> None:
     before = step(Report("n1", "n1-boot1"), NOTHING, look(migrating(), wanted(MIGRATES)))
     during = step(before.report, before.memory, look(migrating(), wanted(*declared)))
@@ -660,7 +660,7 @@ def test_a_node_that_was_proved_dead_says_why_it_stops_its_services() -> None:
     seen = look(None, record={"nodes": {"n1": DEAD}})
     (job,) = step(has(LocalState.RUNNING), NOTHING, seen).jobs
     assert (job.kind, job.purpose) == (JobKind.STOP, Purpose.AWAY)
-    assert job.reason.endswith("says that this start of the node is dead: fenced")
+    assert job.reason.endswith("declares this start of the node dead: fenced")
 
 
 def test_a_node_that_was_shut_down_in_order_may_come_back_without_a_new_start() -> None:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The wanted configuration: bad input is named, good input comes back as it was."""
+"""the desired configuration: bad input is named, good input comes back as it was."""
 
 from __future__ import annotations
 

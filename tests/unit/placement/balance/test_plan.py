@@ -3,7 +3,7 @@
 """A plan is no worse than what hbal's rule does, and no step of it leaves anything broken.
 
 What a step does is judged by another way than the planner's: the whole cluster is written
-down and read anew after each, and the N+1 check of the allocator is asked of every node.
+down and read again after each, and the N+1 check of the allocator is asked of every node.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def as_hbal(cluster):
 
 
 class Replayed:
-    """A cluster that is written down after each move and read anew: nothing is carried over."""
+    """A cluster that is written down after each move and read again: nothing is carried over."""
 
     def __init__(self, cluster):
         self.places = {i.name: (i.primary, i.secondary) for i in cluster.instances()}

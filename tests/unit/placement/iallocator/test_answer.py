@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The option that mends what hail errs in, and tells what it would have said."""
+"""The option that corrects hail's mistakes, and shows hail's own answer."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_records_in_use_are_not_laid_out_anew_not_even_by_force(paths, force):
     with pytest.raises(LeaseError) as caught:
         plan(replace(LARGER, force=force), paths)
     assert str(caught.value).startswith(
-        "The file of records was made with manager_record_size=2; it is laid out anew only while"
+        "The file of records was made with manager_record_size=2; it is converted only while"
         " the cluster is not in use, not by force either: node n2 (host id 2)"
     )
     assert Path(paths.state).read_bytes() == before
@@ -100,7 +100,7 @@ def test_records_in_use_are_not_laid_out_anew_not_even_by_force(paths, force):
 
 def test_nothing_is_laid_out_anew_where_the_lockspace_cannot_tell_whether_it_is_in_use(paths):
     Path(paths.lockspace).write_bytes(b"x" * MEBIBYTE)
-    with pytest.raises(LeaseError, match="laid out anew only while"):
+    with pytest.raises(LeaseError, match="converted only while"):
         plan(LARGER, paths)
 
 
@@ -108,7 +108,7 @@ def test_a_node_that_joined_after_the_plan_keeps_its_records(paths):
     made = plan(LARGER, paths)
     use(paths)
     before = Path(paths.state).read_bytes()
-    with pytest.raises(LeaseError, match=r"nothing is laid out anew: node n2"):
+    with pytest.raises(LeaseError, match=r"nothing is converted: node n2"):
         apply_metadata(made, LARGER, paths)
     assert Path(paths.state).read_bytes() == before
 
@@ -168,7 +168,7 @@ def test_a_slot_that_is_damaged_is_not_dropped_silently(paths):
         for copy in (0, 1):
             file.seek(geometry.offset(Kind.LRM, 3, copy) + 70)
             file.write(b"X")
-    with pytest.raises(StorageError, match=r"cannot be laid out anew: .*LRM record of host id 3"):
+    with pytest.raises(StorageError, match=r"cannot be converted: .*LRM record of host id 3"):
         plan(LARGER, paths)
 
 

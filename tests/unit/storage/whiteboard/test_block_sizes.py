@@ -162,7 +162,7 @@ def test_a_board_of_which_nothing_tells_the_kind_is_refused_with_its_blocks(tmp_
     (tmp_path / "board").write_bytes(data)
     with (
         Whiteboard(str(tmp_path / "board")) as board,
-        pytest.raises(FormatError, match=r"host ids 1\).*host ids 7\).*cannot be told"),
+        pytest.raises(FormatError, match=r"host ids 1\).*host ids 7\).*it is not known"),
     ):
         board.read()
     with Whiteboard(str(tmp_path / "board"), SMALL_BLOCK_BYTES) as board:
@@ -232,6 +232,6 @@ def test_where_sectors_are_larger_than_a_block_nothing_is_written(tmp_path, monk
     with Whiteboard(str(path)) as board:
         with pytest.raises(StorageError, match="sectors larger than 2048 bytes"):
             board.write_host(HostBlock(3, 1, 1, "n3"))
-        with pytest.raises(StorageError, match="make it anew with blocks of 4096 bytes"):
+        with pytest.raises(StorageError, match="recreate it with blocks of 4096 bytes"):
             board.write_global(GlobalBlock(True))
     assert path.read_bytes() == before

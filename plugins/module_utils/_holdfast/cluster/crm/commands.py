@@ -135,7 +135,7 @@ def _repeat_command(
     round_: Round, service_id: str, status: ServiceStatus, desired: Service | None, text: str
 ) -> None:
     """Give an interrupted command again on the same node; stop a start not desired there."""
-    round_.say("again", f"{text}; the command is given anew", service=service_id, node=status.node)
+    round_.say("again", f"{text}; the command is given again", service=service_id, node=status.node)
     if status.state is not ServiceState.REQUEST_START:
         # A service found stopped in the middle of a migration is stopped, then started.
         state = ServiceState.RELOCATE if status.state is ServiceState.MIGRATE else status.state
@@ -262,7 +262,7 @@ def try_elsewhere(round_: Round, service_id: str, status: ServiceStatus, text: s
     status = replace(status, failed_nodes=failed, leave="")
     if desired is None or len(failed) > desired.max_relocate:
         where = ", ".join(dict.fromkeys(failed))
-        reason = f"{text}; tried on {where}: mend it, then clear its error"
+        reason = f"{text}; tried on {where}: fix it, then clear its error"
         errors.fail(round_, service_id, status, reason, node="")
         return
     round_.say("failed", text, service=service_id, node=status.node)

@@ -375,7 +375,7 @@ def _may_act(crm: Crm, fenced: list[str], silent: list[str]) -> Cycle[bool]:
 
 
 def _is_off(state: ClusterState, node: str) -> bool:
-    """Return whether *node* is proved dead in *state*."""
+    """Return whether *node* is confirmed dead in *state*."""
     status = state.nodes.get(node)
     return status is not None and status.state is NodeState.OFF
 

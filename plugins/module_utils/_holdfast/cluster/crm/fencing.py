@@ -105,7 +105,7 @@ def _handle_fence_end(round_: Round, fence: FenceReport) -> None:
         verified = replace(confirmed, proof=proof)
         round_.set_node(fence.node, verified)
     if status.state is not NodeState.FENCE:
-        round_.say("fence", f"fence ended when no longer asked for: {fence.text}", node=fence.node)
+        round_.say("fence", f"fence ended when no longer requested: {fence.text}", node=fence.node)
         return
     failover = round_.state.open_failover(fence.node)
     if failover is not None:

@@ -67,7 +67,7 @@ class FreedLeases:
     def to_record(self, proofs: Iterable[FenceReport] = ()) -> dict[str, int]:
         """Return what storage must record as about to be freed: a generation for each node.
 
-        That is each host lease proved dead, or proved by one of *proofs*, and each recorded one
+        That is each host lease confirmed dead, or proved by one of *proofs*, and each recorded one
         whose fence has not ended.
         """
         leases = {node: one.lease.generation for node, one in self._proved.items()}
@@ -90,7 +90,7 @@ class FreedLeases:
         self._fenced.pop(node, None)
 
     def fence_ended(self, fence: FenceReport, now: float) -> Cycle[None]:
-        """Free the host lease that *fence* proved dead; do nothing if it proved none."""
+        """Free the host lease that *fence* confirmed dead; do nothing if it proved none."""
         lease = self._fenced.pop(fence.node, None)
         if lease is None or not proves_off(fence):
             return

@@ -248,7 +248,7 @@ class Watch:
         # What this node reads is as recent as its own last renewal.
         if own.unchanged_for >= late_seconds:
             return (
-                "this node's own host lease was not seen to be renewed for"
+                "this node's own host lease was not observed to be renewed for"
                 f" {own.unchanged_for:.0f} s, so what it reads may be old"
             )
         return ""
@@ -395,7 +395,7 @@ def _alive_without_heartbeat(seen: NodeSeen, silent: str, timing: Timing) -> Jud
         return Judgement(
             Verdict.FENCE,
             f"{silent}; it answers, but its host lease is {seen.lease.value}:"
-            f" it may no longer act and cannot be seen to have stopped{_note(seen)}",
+            f" it may no longer act and cannot be observed to have stopped{_note(seen)}",
         )
     if seen.lease is LeaseSight.STALE:
         return Judgement(

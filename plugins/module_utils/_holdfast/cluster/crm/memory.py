@@ -214,7 +214,7 @@ class Crm:
         try:
             yield from perform(ReleaseManagerLease())
         except (StorageError, LeaseError) as error:
-            text = f"the manager lease is not seen to be released: {error}"
+            text = f"the manager lease is not observed to be released: {error}"
             yield from perform(Log(text, repeated=True))
 
 

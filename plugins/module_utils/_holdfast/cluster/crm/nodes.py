@@ -136,7 +136,7 @@ def _judgement(round_: Round, name: str, seen: NodeSeen) -> Judgement:
     awaited = services_waiting_for(round_, name, left=judgement.verdict is Verdict.LEFT)
     if not awaited:
         return judgement
-    why = f"{judgement.reason}, but that says nothing of {', '.join(awaited)}, which may run there"
+    why = f"{judgement.reason}, but that is no proof for {', '.join(awaited)}, which may run there"
     return Judgement(Verdict.FENCE, why)
 
 
@@ -205,9 +205,9 @@ def _prove_again(
     elif judgement.verdict is Verdict.DEAD and not awaited:
         declare_dead(round_, name, ProofKind.LEASE_EXPIRED, judgement.reason)
     elif judgement.verdict in (Verdict.FENCE, Verdict.DEAD, Verdict.LEFT):
-        reason = f"{', '.join(services)} may have come there since it was proved dead"
+        reason = f"{', '.join(services)} may have come there since it was confirmed dead"
         if awaited:
-            reason = f"{', '.join(awaited)} may run there, and its proof says nothing of that"
+            reason = f"{', '.join(awaited)} may run there, and its proof does not cover that"
         round_.set_node(name, status.to_be_fenced(reason))
         round_.say("fence", f"{reason}; to be fenced to be sure", node=name)
 
@@ -224,7 +224,7 @@ def _end_repeated_fence(round_: Round, name: str, seen: NodeSeen, status: NodeSt
         power = Power.LEFT_OFF if status.power is Power.LEFT_OFF else Power.NONE
         status = replace(with_own_fence(status, round_.seen.wall), power=power)
     round_.set_node(name, replace(status, state=NodeState.OFF, reason=status.proved_by, attempt=0))
-    text = "nothing may run there any more of which its proof says nothing"
+    text = "nothing may run there any more that its proof does not cover"
     _close_failover(round_, name, text)
     round_.say("fence_cancelled", text, node=name)
 
@@ -247,7 +247,7 @@ def _services_waiting_for_dead_node(
 
 def _record_contradiction(round_: Round, name: str, status: NodeStatus) -> None:
     culprit = "watchdog" if status.expired else "fence device"
-    warning = f"it was proved dead, yet the same boot still writes: check its {culprit}"
+    warning = f"it was confirmed dead, yet the same boot still writes: check its {culprit}"
     if status.reason != warning:
         round_.set_node(name, replace(status, reason=warning))
         round_.say("contradiction", warning, node=name)
@@ -272,7 +272,7 @@ def _handle_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus
     elif status.state in (NodeState.SUSPECT, NodeState.OFFLINE):
         round_.say("online", f"its heartbeat is back; it was {status.state.value}", node=name)
     elif status.state is NodeState.UNKNOWN:
-        round_.say("online", "its heartbeat was seen for the first time", node=name)
+        round_.say("online", "its heartbeat was observed for the first time", node=name)
     if status.state is NodeState.ONLINE and boot == status.boot and mode == status.mode:
         return
     if mode != status.mode:
@@ -297,7 +297,7 @@ def _handle_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus
 
 
 def _close_failover(round_: Round, name: str, why: str) -> None:
-    """End the failover of a node that was not proved dead and need not be any more."""
+    """End the failover of a node that was not confirmed dead and need not be any more."""
     failover = round_.state.open_failover(name)
     if failover is not None and not failover.confirmed:
         ended = replace(failover, finished=round_.seen.wall, proof=f"none: {why}")
@@ -315,7 +315,7 @@ def _handle_restart(round_: Round, name: str, status: NodeStatus, boot: str) -> 
     there again once the LRM reports them stopped.  A service in ``request_start`` is not recovered:
     the new boot may have read that command.
     """
-    proof = "it was started anew, so what ran on it before is gone"
+    proof = "it was restarted, so what ran on it before is gone"
     services = round_.state.services
     held = [
         one
@@ -348,7 +348,7 @@ def _is_paused(round_: Round, status: NodeStatus) -> bool:
 def _may_be_released(round_: Round, name: str, status: NodeStatus) -> bool:
     """Return whether the services of a node that left cleanly are recovered without a fence.
 
-    A node to which a fence was sent is proved dead by that fence: it may have come during a reboot.
+    A node to which a fence was sent is confirmed dead by it: it may have come during a reboot.
     """
     if _is_paused(round_, status):
         return False

@@ -59,7 +59,7 @@ def update_maintenance(round_: Round) -> None:
     hold = asked
     if hold is None and round_.state.hold_from_board and round_.seen.board_binds:
         hold = before
-    why = "as the configuration says"
+    why = "as configured"
     if asked is None and round_.seen.wanted.global_maintenance is not None:
         why = "its time was over"
     taken_up = _compare_with_board(round_, hold)
@@ -121,7 +121,7 @@ def _why_held(round_: Round, hold: Maintenance | None) -> str:
         return ""
     if not round_.seen.board_readable or not round_.seen.held:
         return round_.seen.held
-    return "ended, but the whiteboard still says so"
+    return "ended, but the whiteboard still shows it"
 
 
 def _end_expired(round_: Round) -> None:
@@ -150,7 +150,7 @@ def _forget_ended(round_: Round) -> None:
 
 
 def update_disarm(round_: Round) -> None:
-    """Disarm or arm the cluster step by step as the configuration says.
+    """Disarm or arm the cluster step by step as configured.
 
     If the configuration has the other mode, the cluster was armed in between: that is done first.
     """
@@ -336,9 +336,9 @@ def _disarm_obstacle(state: ClusterState, name: str, report: Report | None) -> s
     if node is not NodeState.ONLINE:
         return f"it is {node.value} and may start {kept[0]} again" if kept else ""
     if report is None or report.mode not in (Mode.DISARM, Mode.MAINTENANCE):
-        return "its LRM does not say yet that it is disarmed"
+        return "its LRM has not reported yet that it is disarmed"
     if report.commands < state.disarm_number:
-        return "its LRM says so of an earlier disarm only"
+        return "its LRM reported it for an earlier disarm only"
     if report.goes_down and report.to_be_stopped():
         return f"it goes down, and is to stop {report.to_be_stopped()[0]} first"
     at_work = [*kept, *report.at_work()]

@@ -62,7 +62,7 @@ def _adopt(
     round_: Round, service_id: str, status: ServiceStatus, desired: Service, node: str
 ) -> None:
     """Adopt a service on the node where it runs."""
-    reason = f"found running when it was {'looked for again' if status.uid else 'declared'}"
+    reason = f"found running when it was {'probed again' if status.uid else 'declared'}"
     adopted = replace(status, node=node, reason=reason, digest=desired.digest(), before="")
     round_.command(service_id, adopted, ServiceState.STARTED)
     round_.say("adopted", reason, service=service_id, node=node)
@@ -79,7 +79,7 @@ def _runs_nowhere(
         round_.command(service_id, stopping, ServiceState.REQUEST_STOP)
     elif status.before == ServiceState.ERROR.value and desired.digest() == status.digest:
         reason = (
-            "was in error before the cluster was disarmed, and runs nowhere: mend it,"
+            "was in error before the cluster was disarmed, and runs nowhere: fix it,"
             " then clear its error"
         )
         _fail(round_, service_id, status, desired, reason)
@@ -144,7 +144,7 @@ def _waits_for_busy_node(round_: Round, service_id: str, status: ServiceStatus) 
         return False
     waiting = replace(status, from_node=node, reason="asking whether it runs anywhere")
     if node:
-        reason = f"{node} {why}: it is looked for after that"
+        reason = f"{node} {why}: it is probed after that"
         if (node, reason) != (status.from_node, status.reason):
             round_.set_service(service_id, replace(waiting, reason=reason))
             round_.say("probe", reason, service=service_id, node=node)
@@ -177,7 +177,7 @@ class NodeAnswer(enum.Enum):
 
     RUNS = "it runs there"
     ABSENT = "it does not run there"
-    MISSING = "the node has not said yet, and nothing else says it"
+    MISSING = "the node has not reported it yet, and nothing else shows it"
 
 
 def services_waiting_for(round_: Round, name: str, *, left: bool = False) -> list[str]:

@@ -174,7 +174,7 @@ def unusable(node: str, state: ClusterState, seen: Seen) -> str:
         return f"it is {_drain_reason(node, seen)}"
     sight = seen.nodes[node]
     if not sight.beats:
-        return "its heartbeat was not seen to change yet"
+        return "its heartbeat was not observed to change yet"
     if sight.problem:
         return sight.problem
     report = sight.report
@@ -185,7 +185,7 @@ def unusable(node: str, state: ClusterState, seen: Seen) -> str:
     if report.mode is Mode.SHUTDOWN:
         return "it is being shut down"
     if report.mode is Mode.RESTART:
-        return "it, or its LRM, is being started anew"
+        return "it, or its LRM, is being restarted"
     return ""
 
 

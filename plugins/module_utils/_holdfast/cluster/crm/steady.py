@@ -105,7 +105,7 @@ def answer_request(round_: Round, service_id: str, heard: ServiceStatus, request
         if status is None or one is None or one.state != STARTED:
             continue
         if status.state is ServiceState.STARTED and status.node != request.node:
-            reason = "asked for by the operator"
+            reason = "requested by the operator"
             if member != service_id:
                 reason = f"kept together with {service_id!r}, which the operator moves"
             live = request.live and (desired is None or desired.live_migration)
@@ -162,7 +162,7 @@ def _apply_definition(
 ) -> None:
     """Stop, restart or move a running service as its definition and the rules say."""
     if desired is None or desired.state != STARTED:
-        reason = "no longer declared" if desired is None else "to be stopped, as wanted"
+        reason = "no longer declared" if desired is None else "to be stopped, as configured"
         round_.command(service_id, replace(status, reason=reason), ServiceState.REQUEST_STOP)
         return
     if desired.digest() != status.digest:
@@ -333,7 +333,7 @@ def _stay_down(round_: Round, service_id: str, status: ServiceStatus) -> None:
         request=status.request,
     )
     if status != stopped:
-        reason = "stopped, as wanted"
+        reason = "stopped, as configured"
         round_.set_service(service_id, replace(stopped, reason=reason))
         round_.say("stopped", reason, service=service_id)
 

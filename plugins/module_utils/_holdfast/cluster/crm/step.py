@@ -4,7 +4,7 @@
 
 Nodes come first, then services: each goes to the file for its state.
 
-A command ends in one of two ways: the node's LRM reports its result, or the node is proved dead.
+A command ends in one of two ways: the node's LRM reports its result, or the node is confirmed dead.
 Nothing else moves the service.  This keeps it from running twice.
 
 The cost of a turn grows with the number of nodes and the number of services that change.
@@ -269,7 +269,7 @@ def _move_stopped(round_: Round, service_id: str, heard: ServiceStatus, node: st
 
     It leaves nothing behind, so it passes ``relocate`` in one step.
     """
-    reason = f"asked for by the operator: it starts on {node} next"
+    reason = f"requested by the operator: it starts on {node} next"
     gone = replace(heard, state=ServiceState.RELOCATE, node=heard.last_node, target=node)
     round_.set_service(service_id, gone)
     there = replace(heard, node=node, last_node=node, reason=reason)

@@ -163,7 +163,7 @@ def start_obstacle(lrm: Lrm, clocks: Clocks) -> str:
     if lrm.trouble:
         return f"this node's host lease {lrm.trouble}"
     if silent >= lrm.host_lease.fail_seconds:
-        return f"this node's host lease was not seen to be renewed for {silent:.0f} s"
+        return f"this node's host lease was not observed to be renewed for {silent:.0f} s"
     jump = clocks.jump_since(lrm.clocks)
     if jump:
         return f"{jump}: its host lease and the manager's record are read again first"
@@ -212,7 +212,7 @@ def _note_terms(lrm: Lrm) -> Cycle[None]:
         lrm.shutdown_tries += 1
         lrm.shutdown = yield from perform(ReadShutdown(lrm.shutdown_tries))
         lrm.shutdown_since = (yield from perform(ReadClocks())).mono
-        text = f"told to end: {lrm.shutdown or 'systemd does not say why yet'}"
+        text = f"told to end: {lrm.shutdown or 'systemd does not report the reason yet'}"
         yield from perform(Log(text))
     lrm.ends = lrm.ends or terms > 1
 

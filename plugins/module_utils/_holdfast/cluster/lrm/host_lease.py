@@ -128,9 +128,9 @@ class HostLease:
         except (StorageError, NoAnswerError) as error:
             # Half the time, because the previous LRM may have been without an answer as long.
             if self.trouble is not None or now - self.begun >= self.fail_seconds / 2:
-                self.trouble = f"could not be taken up: {error}"
+                self.trouble = f"could not be acquired: {error}"
             else:
-                text = f"the host lease cannot be taken up yet: {error}"
+                text = f"the host lease cannot be acquired yet: {error}"
                 yield from perform(Log(text, repeated=True))
         except LeaseError as error:
             self.trouble = self.refused or f"is not held: {error}"
@@ -155,7 +155,7 @@ class HostLease:
             self.unconfirmed = str(error)
             silent = now - self.renewed_at
             too_long = silent >= self.fail_seconds
-            return f"was not seen to be renewed for {silent:.0f} s: {error}" if too_long else ""
+            return f"was not observed to be renewed for {silent:.0f} s: {error}" if too_long else ""
         except LeaseError as error:
             return f"is lost: {error}"
         trouble = self._trouble_of(lease)

@@ -140,7 +140,7 @@ def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
 
 
 def proved_dead(report: Report, state: ClusterState | None) -> str:
-    """Return why nothing may run here because this boot was proved dead; empty if it was not.
+    """Return why nothing may run here because this boot was confirmed dead; empty if it was not.
 
     Another node may run the services: this node was paused, or its fence device was wrong.  A node
     that was shut down cleanly may come back without a new boot.
@@ -150,7 +150,7 @@ def proved_dead(report: Report, state: ClusterState | None) -> str:
         return ""
     if not known.proved_dead:
         return ""
-    return f"the manager's record says that this start of the node is dead: {known.proved_by}"
+    return f"the manager's record declares this start of the node dead: {known.proved_by}"
 
 
 def _drop_probed_services(round_: LocalRound, state: ClusterState) -> None:

@@ -60,7 +60,7 @@ class NodeSeen:
     *heartbeat_age* counts from the observer's start if no change was seen; *beats* says whether one
     was, because an old block is no sign of life.  *report* is the LRM's record, None if there is
     none or it cannot be trusted.  *problem* is what is wrong with block or report on storage.
-    *report_lost* says that its report is damaged or older than its heartbeat says.  *lease_note* is
+    *report_lost*: its report is damaged or older than its heartbeat shows.  *lease_note* is
     why an expired host lease is no proof of death, empty if it is one or is not expired.
     """
 

@@ -37,7 +37,7 @@ class NodeState(str, enum.Enum):
 
     unknown: not heard of since it was configured; online: its heartbeat is fresh; offline: silent
     with nothing to recover; suspect: silent, with the reason to wait; fence: to be fenced; off:
-    proved dead; gone: removed from the configuration and soon forgotten.
+    confirmed dead; gone: removed from the configuration and soon forgotten.
     """
 
     UNKNOWN = "unknown"
@@ -144,7 +144,7 @@ class ServiceStatus:
         """
         if self.state is not ServiceState.FENCE:
             return self.reason
-        waits = f"waits until {self.node} is proved dead"
+        waits = f"waits until the fencing of {self.node} is confirmed"
         return f"{waits}: {self.reason}" if self.underlying is ServiceState.ERROR else waits
 
     def probe(self, service_id: str) -> str:
@@ -283,7 +283,7 @@ class NodeStatus:
 
     @property
     def proved_dead(self) -> bool:
-        """Whether it was proved dead and is not back: off, or being fenced again."""
+        """Whether it was confirmed dead and is not back: off, or being fenced again."""
         fenced_again = self.state is NodeState.FENCE and self.proof is not None
         return self.state is NodeState.OFF or fenced_again
 

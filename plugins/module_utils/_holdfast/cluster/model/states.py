@@ -15,7 +15,7 @@ class ServiceState(str, enum.Enum):
     probe (ours): every node is asked whether the service runs there. request_start: its node has
     the command to start it. request_start_balance: it starts on its target once its last node has
     confirmed that it is not there. migrate: it is being live-migrated. relocate: it is stopped to
-    be started elsewhere. fence: its node is being fenced. recovery: its node is proved dead.
+    be started elsewhere. fence: its node is being fenced. recovery: its node is confirmed dead.
     freeze: it is left alone while its node's LRM restarts or the cluster is disarmed.
     """
 
@@ -58,9 +58,7 @@ class Traits:
 
 
 TRAITS = {
-    ServiceState.PROBE: Traits(
-        changing=True, anywhere=True, progress="being looked for on all nodes"
-    ),
+    ServiceState.PROBE: Traits(changing=True, anywhere=True, progress="being probed on all nodes"),
     ServiceState.STOPPED: Traits(freezable=True, movable=True),
     ServiceState.REQUEST_START: Traits(
         active=True,

@@ -230,7 +230,7 @@ def not_heard_yet(nodes: Mapping[str, NodeSeen], suspect_after: float) -> str:
             if seen.report_lost and seen.lease not in (LeaseSight.FREE, LeaseSight.DEAD):
                 return (
                     f"{name} is silent and may be alive, and its report on storage is damaged or"
-                    " older than its heartbeat says: restore its storage or restart it"
+                    " older than its heartbeat shows: restore its storage or restart it"
                 )
             if seen.answer is Answer.UNKNOWN:
                 return f"waiting until {name} has answered on the network, or has not"
@@ -238,7 +238,7 @@ def not_heard_yet(nodes: Mapping[str, NodeSeen], suspect_after: float) -> str:
         if not seen.beats:
             return f"waiting until {name} has been watched for {suspect_after:g} s"
         if seen.report_lost:
-            return f"the report of {name} on storage is damaged or older than its heartbeat says"
+            return f"the report of {name} on storage is damaged or older than its heartbeat shows"
     return ""
 
 

@@ -345,7 +345,7 @@ def _problems_of_plug(case: _Case) -> Iterator[str]:
     if case.sharing:
         yield f"it is the plug of {' and '.join(sorted(case.sharing))} too"
     if plug.power == "off" and case.known_on:
-        yield "it says that it is off while the node is on, so it is the plug of something else"
+        yield "the device reports off while the node is on, so it is the plug of something else"
     if listed is not None:
         called = {listed.plug, listed.alias} & case.others - case.sharing
         if called:

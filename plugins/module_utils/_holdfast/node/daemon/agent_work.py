@@ -218,7 +218,7 @@ class AgentWork:
                 return Outcome.BLOCKED, Sight.PARTLY, f"{resource.name}: {result}"
             left = self._call(service, resource, "monitor", resource.monitor_timeout)
             if left.active_or_failed:
-                text = f"{resource.name}: stop succeeded, but a probe says {left}"
+                text = f"{resource.name}: stop succeeded, but a probe returns {left}"
                 return Outcome.BLOCKED, Sight.PARTLY, text
         return Outcome.OK, Sight.STOPPED, "stopped"
 

@@ -185,7 +185,7 @@ class Joining:
             raise LeaseError(
                 f"Joining as host id {self._configuration.me.host_id} did not end within"
                 f" {self._seconds:.0f} s: sanlock or the storage hangs. This daemon ends, so that"
-                " it is started anew."
+                " it is restarted."
             )
         return not self._thread.is_alive()
 

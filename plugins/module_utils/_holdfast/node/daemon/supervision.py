@@ -135,7 +135,7 @@ class Wdmd(Protocol):
         """Name this client."""
 
     def wdmd_test_live(self, connection: int, renewed: int, expires: int) -> int:
-        """Say until when all is well, in monotonic seconds; 0 for ever."""
+        """Set the time until which wdmd need not act, in monotonic seconds; 0 is no limit."""
 
 
 def load_wdmd() -> Wdmd:
@@ -198,7 +198,7 @@ class WatchdogBond:
         if code < 0:
             lost, self._connection = self._connection, None
             os.close(lost)
-            raise LeaseError(f"wdmd does not take what it is told: {os.strerror(-code)}.")
+            raise LeaseError(f"wdmd does not accept its settings: {os.strerror(-code)}.")
 
     def _connect(self, library: Wdmd) -> int:
         connection = library.wdmd_connect()

@@ -66,10 +66,10 @@ def _register_maintenance(actions: Any) -> None:
     for action in (drain, use):
         action.add_argument("node", metavar="NODE")
     add_flag(
-        drain, "--yes", "even if the cluster is held or disarmed, or a service has nowhere to go"
+        drain, "--yes", "even if the cluster is paused or disarmed, or a service has nowhere to go"
     )
     add_flag(use, "--yes", "also a node that was fenced by hand; the cluster may switch it on")
-    add_flag(disarm, "--yes", "do not ask; needed where nobody can be asked")
+    add_flag(disarm, "--yes", "do not ask for confirmation; needed without a terminal")
     for action in (drain, hold, disarm):
         add_reason(action, "why; it is shown by status")
     for action in (drain, hold):
@@ -105,7 +105,7 @@ def _register_service(actions: Any) -> None:
         (
             "clear",
             _clear,
-            "take a service out of its error, once what was wrong is mended, and start it",
+            "take a service out of its error, once the cause is fixed, and start it",
         ),
         ("move", _move, "move a service to a node, while it runs if its agent can"),
     )
@@ -171,13 +171,13 @@ def _refuse_what_cannot_be_emptied(configuration: NodeConfiguration, node: str) 
     if held:
         raise HoldfastError(
             f"{node} is not drained: {held}, so that no service would leave it. End that with"
-            " 'holdfast maintenance end', or say --yes."
+            " 'holdfast maintenance end', or use --yes."
         )
     blocked = emptied(state, seen, [node])[0].blocked
     if blocked:
         told = "; ".join(f"{service}: {why}" for service, why in blocked.items())
         raise HoldfastError(
-            f"{node} is not drained, as not everything can leave: {told}. Mend that, or say --yes."
+            f"{node} is not drained, as not everything can leave: {told}. Fix that, or use --yes."
         )
 
 
@@ -190,7 +190,7 @@ def _refuse_fenced_by_hand(configuration: NodeConfiguration, node: str) -> None:
     if drained is not None and fenced_by_hand(drained):
         raise HoldfastError(
             f"{node} is not used again: it was fenced by hand ({told(drained)}). Switch it on with"
-            f" 'holdfast unfence {node}', or say --yes."
+            f" 'holdfast unfence {node}', or use --yes."
         )
 
 

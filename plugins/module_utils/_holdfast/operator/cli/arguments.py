@@ -84,7 +84,7 @@ def add_reason(parser: argparse.ArgumentParser, what: str) -> None:
 
 def _reason(text: str) -> str:
     if not text.strip():
-        raise InputError("--reason", text, "a few words that say why")
+        raise InputError("--reason", text, "the reason, in a few words")
     return text
 
 
@@ -96,9 +96,9 @@ def add_waiting(parser: argparse.ArgumentParser, seconds: float) -> None:
         type=float,
         default=seconds,
         metavar="SECONDS",
-        help=f"wait at most so long ({seconds:g})",
+        help=f"timeout in seconds (default {seconds:g})",
     )
-    add_flag(parser, "--dry-run", "say what would change, and change nothing")
+    add_flag(parser, "--dry-run", "show what would change, and change nothing")
     add_config(parser)
 
 
@@ -114,7 +114,7 @@ def tell(options: argparse.Namespace, result: Result, subject: str, end: str) ->
     for warning in result.warnings:
         sys.stderr.write(f"holdfast: {clean(warning)}\n")
     if not result.changed:
-        sys.stdout.write("nothing to change: it is asked for already\n")
+        sys.stdout.write("already requested; no change\n")
     else:
         sys.stdout.write(f"{subject} {how(options)} {end}\n")
 

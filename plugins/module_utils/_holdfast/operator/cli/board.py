@@ -44,7 +44,7 @@ SIZES = {"1M": 1 << 20, "2M": 2 << 20, "4M": 4 << 20, "8M": 8 << 20}
 
 def register(commands: Any) -> None:
     """Add the two commands to the subparsers *commands* of ``holdfast``."""
-    _register_board(add_actions(commands, "board", "look at a whiteboard, or mend it"))
+    _register_board(add_actions(commands, "board", "show or repair a whiteboard"))
     _register_lockspace(add_actions(commands, "lockspace", "look at a lockspace, or make one"))
 
 
@@ -52,8 +52,8 @@ def _register_board(actions: Any) -> None:
     dump, lint, repair = add_commands(
         actions,
         ("dump", _dump_board, "show all blocks"),
-        ("lint", lint_board, "say what is wrong with each block"),
-        ("repair", _repair_board, "say what would be done about it, and do it with --apply"),
+        ("lint", lint_board, "show what is wrong with each block"),
+        ("repair", _repair_board, "show how each block would be repaired; --apply does it"),
     )
     add_flag(dump, "--hosted-engine", "print as hosted-engine --vm-status does")
     add_flag(repair, "--apply", "write; without it nothing is written")
@@ -64,7 +64,7 @@ def _register_board(actions: Any) -> None:
     repair.add_argument(
         "--lockspace",
         metavar="FILE",
-        help="the lockspace that tells who lives (the one beside a NAME.metadata, if not given)",
+        help="the lockspace with the host leases (the one beside a NAME.metadata, if not given)",
     )
     for action in (dump, lint, repair):
         action.add_argument("path", help="a whiteboard: a file, a device or a copy")

@@ -56,9 +56,9 @@ def register(commands: Any) -> None:
     add_flag(
         fence,
         "--while-held",
-        "even if the cluster is held or disarmed, so that nothing will be recovered",
+        "even if the cluster is paused or disarmed, so that nothing will be recovered",
     )
-    add_flag(fence, "--yes", "do not ask; needed where nobody can be asked")
+    add_flag(fence, "--yes", "do not ask for confirmation; needed without a terminal")
     add_waiting(fence, RECOVERY_WAIT)
 
     unfence.add_argument("node", metavar="NODE")
@@ -79,7 +79,7 @@ def _fence(options: argparse.Namespace) -> int:
     if held and not options.while_held:
         raise HoldfastError(
             f"The power of {node} is not cut: {held}, so that nothing would be recovered."
-            " End that with 'holdfast maintenance end', or say --while-held."
+            " End that with 'holdfast maintenance end', or use --while-held."
         )
     # Before it is drained: no service is to be moved for a fence that cannot be.
     devices = _devices(configuration, node)
@@ -194,7 +194,7 @@ def _refuse_drained_by_others(configuration: NodeConfiguration, node: str) -> No
     if drained is not None and not fenced_by_hand(drained):
         raise HoldfastError(
             f"{node} is not switched on: it was not drained by a fence, but {told(drained)};"
-            " say --yes once that is no reason any more."
+            " use --yes once that reason no longer applies."
         )
 
 

@@ -65,14 +65,13 @@ def register(commands: Any) -> None:
         ("history", _history, "show what the manager did, and why"),
         ("check", _check, "one line and an exit status for monitoring"),
         ("list", _list, "list names, one in a line"),
-        ("lint", _lint, "say what is wrong with the cluster's whiteboard and records"),
+        ("lint", _lint, "show what is wrong with the whiteboard and the records"),
         ("metrics", _metrics, "print or write metrics for Prometheus"),
     )
     add_config(*parsers)
     watch, history, check, list_, lint, metrics = parsers
-    watch.add_argument(
-        "--every", type=float, default=EVERY, metavar="SECONDS", help=f"look so often ({EVERY:g})"
-    )
+    interval = f"refresh interval in seconds (default {EVERY:g})"
+    watch.add_argument("--every", type=float, default=EVERY, metavar="SECONDS", help=interval)
     watch.add_argument("--html", metavar="FILE", help="keep a status page in FILE up to date")
     watch.add_argument("--times", type=int, default=0, metavar="N", help="end after N looks")
 
@@ -102,14 +101,12 @@ def register(commands: Any) -> None:
         help=f"a file in the node exporter's textfile folder, ending in {SUFFIX}; as a whole",
     )
     metrics.add_argument(
-        "--every", type=float, metavar="SECONDS", help="with --write: go on, so often"
+        "--every", type=float, metavar="SECONDS", help="with --write: repeat at this interval"
     )
     metrics.add_argument(
         "--rehearsals", metavar="FILE", help="the report of the fence rehearsals, if not the usual"
     )
-    add_flag(
-        metrics, "--whole-cluster", "also what is told by the manager's node alone, on any node"
-    )
+    add_flag(metrics, "--whole-cluster", "also what only the manager's node exports, on any node")
 
 
 def _watch(options: argparse.Namespace) -> int:

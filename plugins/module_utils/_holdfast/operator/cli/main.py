@@ -75,7 +75,7 @@ def main(arguments: Sequence[str]) -> int:
         return no_answer
     except KeyboardInterrupt:
         complain(
-            "holdfast: interrupted; what the cluster was asked for already stands, see"
+            "holdfast: interrupted; what was already requested stays requested, see"
             " holdfast status\n"
         )
         return INTERRUPTED
@@ -149,7 +149,7 @@ def _add_questions(commands: Any) -> None:
         (
             "why",
             _why,
-            "say why a service or a node is as it is: what was chosen, and what rejected",
+            "explain the state of a service or a node: what was chosen, and what rejected",
         ),
         ("probe", _probe, "ask the agents which of the declared services run on this node now"),
         (

@@ -67,7 +67,7 @@ def register(commands: Any) -> None:
         (
             "repair",
             _repair,
-            "begin a new generation of the records; every service is looked for on every node",
+            "begin a new generation of the records; every service is probed on every node",
         ),
     )
     repair.add_argument(
@@ -189,7 +189,7 @@ def _accept(options: argparse.Namespace) -> int:
     from ..operations.author import user_name
 
     if not (options.reason or "").strip():
-        raise InputError("--reason", options.reason or "", "a few words that say why")
+        raise InputError("--reason", options.reason or "", "the reason, in a few words")
     configuration = load_config(options)
     own = OwnMembership(configuration).get()
     state, running = _state(configuration)
@@ -219,7 +219,7 @@ def _accept(options: argparse.Namespace) -> int:
 
 
 def _write(configuration: NodeConfiguration, acceptance: Acceptance, dry_run: bool) -> bool:
-    """Write the acceptance into the wanted configuration; return whether that changes it."""
+    """Write the acceptance into the desired configuration; return whether that changes it."""
     from dataclasses import replace
 
     from ...cluster.model.desired import Wanted

@@ -289,7 +289,7 @@ def by_kernel(running: str, booted: float, root: Path = Path("/")) -> Answer:
     if running not in written:
         return Answer(None)
     if written[running] > booted:
-        return Answer(True, f"the kernel {running} was written anew since the node booted")
+        return Answer(True, f"the kernel {running} was reinstalled since the node booted")
     if newest != running:
         return Answer(
             False,

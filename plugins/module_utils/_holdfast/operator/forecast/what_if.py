@@ -139,7 +139,7 @@ def render_answer(answer: Answer, drained: Collection[str] = ()) -> list[str]:
             moved = f"{moved}; it blocks the drain: {clean(one.reason)}"
         lines.append(f"{key}: {where}; {moved}")
     if not answer.ended:
-        lines.append("It would still be going on at the end of the time asked for.")
+        lines.append("It would still be going on at the end of the requested time.")
     return lines
 
 

@@ -166,7 +166,7 @@ def _verify(storage: ClusterStorage, written: Wanted) -> None:
     newest, _slot = storage.search_wanted()
     if newest.version != written.version or not storage.leases.held(CONFIGURATION_LEASE):
         raise LeaseError(
-            f"The change to version {written.version} of the wanted configuration lost against"
+            f"The change to version {written.version} of the desired configuration lost against"
             f" version {newest.version} and is not applied; try again."
         )
 
@@ -210,7 +210,7 @@ def await_manager(
         while True:
             try:
                 state = storage.read_manager() or ClusterState()
-                text = "The manager has not taken up the change"
+                text = "The manager has not applied the change"
                 if state.config_version >= version:
                     text = missing(state)
             except StorageError as error:
@@ -253,8 +253,8 @@ def refuse_too_large(storage: ClusterStorage, wanted: Wanted, nodes: Collection[
         Kind.CRM: manager_bytes(wanted, nodes),
     }
     what = {
-        Kind.CONFIGURATION: ("The wanted configuration", "configuration_size"),
-        Kind.CRM: ("The manager's record for this wanted configuration", "manager_record_size"),
+        Kind.CONFIGURATION: ("The desired configuration", "configuration_size"),
+        Kind.CRM: ("The manager's record for this desired configuration", "manager_record_size"),
     }
     for kind, size in needed.items():
         room = storage.room(kind)

@@ -42,7 +42,7 @@ def declare_cluster_maintenance(options: Mapping[str, Any], check: bool) -> Resu
             raise InputError(
                 option,
                 options[option],
-                "it only with mode=hold: who disarmed a cluster arms it",
+                "it only with mode=hold: a disarmed cluster has to be armed explicitly",
             )
     return _declare_disarm(options, options["mode"], check)
 

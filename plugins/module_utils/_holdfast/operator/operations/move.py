@@ -131,7 +131,7 @@ def _status(name: str, state: ClusterState, wanted: Wanted) -> ServiceStatus:
         raise _no_such_service(name, wanted)
     if name not in state.services:
         raise HoldfastError(
-            f"Service {name!r} is not taken up by the manager yet, or is to be ignored, so it"
+            f"Service {name!r} is not applied by the manager yet, or is to be ignored, so it"
             " cannot be moved."
         )
     return state.services[name]

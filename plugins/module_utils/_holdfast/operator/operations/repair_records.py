@@ -71,7 +71,7 @@ def repair_records(
             0,
             timeout,
             lambda state: (
-                "" if state.generation >= generation else "No manager has taken up the repair"
+                "" if state.generation >= generation else "No manager has applied the repair"
             ),
         )
     return repair
@@ -155,5 +155,5 @@ def describe(repair: Repair, keep: Keep) -> list[str]:
         f"{service_id}: not in the configuration, stopped on {node}"
         for service_id, node in repair.stopped.items()
     ]
-    lines.append("every service is then looked for on every node before anything is started")
+    lines.append("every service is then probed on every node before anything is started")
     return lines

@@ -225,11 +225,11 @@ def _missing(name: str, wanted: str, state: ClusterState) -> str:
         return ""
     held = state.why_held()
     if held:
-        so = f"is {status.state.value}, and left so," if status else "is not taken up,"
-        ends = "what was asked stands until that ends; nothing came of it"
+        so = f"is {status.state.value}, and left so," if status else "is not applied,"
+        ends = "the request stays until then and had no effect yet"
         text = f"Service {name!r} {so} as {held}; {ends}"
     elif status is None:
-        text = f"Service {name!r} is not taken up by the manager"
+        text = f"Service {name!r} is not applied by the manager"
     else:
         text = f"Service {name!r} is {status.state.value}: {status.why}"
     # Without its digest an error is being undone: what may still run is stopped again.

@@ -91,13 +91,13 @@ def _metric(name: str, text: str, kind: Kind = Kind.GAUGE) -> Metric:
 
 
 # Of one node; each node writes its own.
-BUILD = _metric("build_info", "1; the labels say which version this is.")
+BUILD = _metric("build_info", "1; the labels show the version.")
 READABLE = _metric("status_readable", "Whether this node can read the cluster's storage.")
 WRITTEN = _metric("metrics_written_timestamp_seconds", "When these metrics were made.")
 IS_MANAGER = _metric("is_manager", "Whether this node holds the manager lease.")
 MANAGER_HELD = _metric(
     "manager_lease_held",
-    "Whether any node holds the manager lease; missing while that cannot be told.",
+    "Whether any node holds the manager lease; missing while that is not known.",
 )
 DAEMON_UP = _metric("daemon_up", "Whether a daemon of this node left measurements lately.")
 LEASE_AGE = _metric(
@@ -130,7 +130,7 @@ STORAGE_LOOK = _metric(
 ROUND = _metric("crm_round_seconds", "How long the CRM's rounds took.", Kind.SUMMARY)
 THROWN_AWAY = _metric(
     "crm_rounds_thrown_away_total",
-    "Rounds that took so long that nothing was decided in them.",
+    "Rounds that took too long, in which nothing was decided.",
     Kind.COUNTER,
 )
 WORKERS_BUSY = _metric("worker_queue_services", "Services with work waiting or in hand on a node.")
@@ -160,12 +160,12 @@ NOT_AUTHENTIC = _metric(
     "not_authentic", "How many blocks and records on the storage were not written by a member."
 )
 UNDER_WAY = _metric("changes_under_way", "How many changes are under way that need nobody's help.")
-HELD = _metric("global_maintenance", "Whether the cluster is held by global maintenance.")
+HELD = _metric("global_maintenance", "Whether the cluster is paused (global maintenance).")
 HELD_UNTIL = _metric(
     "global_maintenance_until_timestamp_seconds", "When it ends by itself; 0 for never."
 )
 DISARMED = _metric("disarmed", "Whether the cluster is disarmed, or is being disarmed.")
-CONFIGURATION = _metric("config_version", "The version of the wanted configuration.")
+CONFIGURATION = _metric("config_version", "The version of the desired configuration.")
 EPOCH = _metric("manager_epoch", "The version of the manager lease: it rises with each manager.")
 NODE_STATE = _metric("node_state", "1 for the state that a node is in, 0 for the others.")
 NODE_SINCE = _metric("node_state_since_timestamp_seconds", "Since when a node is in its state.")
@@ -179,8 +179,8 @@ NODE_SERVICES = _metric("node_services", "How many services are, or may be, acti
 NODE_PROBLEM = _metric("node_record_damaged", "Whether a node's block or record cannot be used.")
 NODE_LEASE = _metric("node_host_lease", "1 for the state that a node's host lease is in.")
 SERVICES = _metric("services", "How many services are in a state.")
-SERVICE_RIGHT = _metric("service_as_wanted", "Whether a service is in the state that is wanted.")
-SERVICE_INFO = _metric("service_info", "1; the labels say where a service is and its state.")
+SERVICE_RIGHT = _metric("service_as_wanted", "Whether a service is in its desired state.")
+SERVICE_INFO = _metric("service_info", "1; the labels show the node and the state of a service.")
 FAILOVERS_OPEN = _metric("failovers_under_way", "How many failovers are under way.")
 FAILOVER_AT = _metric(
     "failover_last_timestamp_seconds", "When a node last fell silent and was recovered from."

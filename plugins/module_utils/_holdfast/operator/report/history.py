@@ -217,7 +217,7 @@ def total(failover: dict[str, Any]) -> str:
     if "confirmed" not in seconds:
         return f"called off after {seconds['finished']:.2f} s"
     if not failover["services"]:
-        return f"proved dead after {seconds['confirmed']:.2f} s, no services on it"
+        return f"confirmed dead after {seconds['confirmed']:.2f} s, no services on it"
     missing = len(not_started(failover))
     if missing:
         return f"{len(started)} of {len(failover['services'])} services run again"

@@ -37,10 +37,10 @@ MARKS_SHOWN = 60
 _SIGNS = {Tone.GOOD: "", Tone.WARN: "~", Tone.BAD: "!", Tone.QUIET: "-"}
 _WORST_FIRST = (Tone.BAD, Tone.WARN, Tone.GOOD, Tone.QUIET)
 _TOLD = {
-    Tone.GOOD: "as wanted",
+    Tone.GOOD: "as configured",
     Tone.WARN: "on the way, or in doubt",
     Tone.BAD: "in trouble",
-    Tone.QUIET: "stopped, as wanted",
+    Tone.QUIET: "stopped, as configured",
 }
 
 
@@ -318,7 +318,7 @@ def _lease_row(name: str, lease: dict[str, Any], version: str, *, needed: bool) 
     free = Tone.BAD if needed else Tone.QUIET
     held = state("held", Tone.GOOD) if lease["active"] else state("not held", free)
     if lease["active"] is None:
-        held = state("not known whether held", Tone.WARN)
+        held = state("not known whether paused", Tone.WARN)
     last = " (the last)" if lease["active"] is False and lease["node"] else ""
     return [
         escaped(name),

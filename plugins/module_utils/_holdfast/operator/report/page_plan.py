@@ -22,7 +22,7 @@ NAMES_TOLD = 8
 
 NOT_KNOWN = (
     "This page was written from a status alone. What nodes have, what services need and where they"
-    " may go does not stand in it, so there is no plan here; holdfast status --html shows it."
+    " may go does not are not in it, so there is no plan here; holdfast status --html shows it."
 )
 
 

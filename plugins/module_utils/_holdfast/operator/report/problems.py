@@ -106,7 +106,7 @@ _UNDER_WAY = {state.value: one.progress for state, one in TRAITS.items() if one.
 
 _BESIDE_ITS_WORK = {
     Mode.MAINTENANCE.value: "its LRM still keeps it empty",
-    Mode.RESTART.value: "it, or its LRM, is being started anew",
+    Mode.RESTART.value: "it, or its LRM, is being restarted",
     Mode.SHUTDOWN.value: "it is being shut down",
     Mode.DISARM.value: "its LRM is still disarmed",
 }
@@ -139,7 +139,7 @@ def problems(status: dict[str, Any]) -> list[str]:
     manager = status["manager"]
     if manager["active"] is None:
         found.append(
-            f"It cannot be told from here whether node {manager['node'] or 'unknown'} still holds"
+            f"It is not known on this node whether node {manager['node'] or 'unknown'} still holds"
             " the manager lease."
         )
     elif not manager["active"]:
@@ -192,7 +192,7 @@ def _not_as_wanted(service: dict[str, Any]) -> str:
         return str(service["reason"])
     told = f"is {service['state']}"
     if {service["state"], service["wanted"]} == {STARTED, STOPPED}:
-        told = f"{told}, not {service['wanted']} as wanted"
+        told = f"{told}, not {service['wanted']} as configured"
     return f"{told}: {service['reason']}"
 
 
@@ -205,7 +205,7 @@ def under_way(status: dict[str, Any]) -> list[str]:
     ]
     if status["config_taken_up"] < status["config_version"]:
         version = status["config_version"]
-        found.append(f"Version {version} of the configuration is not taken up by the manager yet.")
+        found.append(f"Version {version} of the configuration is not applied by the manager yet.")
     found.extend(
         f"Node {name} is not at its usual work yet: {_BESIDE_ITS_WORK[node['mode']]}."
         for name, node in status["nodes"].items()

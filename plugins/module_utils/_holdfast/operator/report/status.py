@@ -192,7 +192,7 @@ def global_maintenance(board: Board, state: ClusterState, wanted: Wanted) -> Mai
     if not board.global_block.maintenance:
         return None
     if state.board or state.board_pending:
-        return Maintenance("ended, but the whiteboard still says so")
+        return Maintenance("ended, but the whiteboard still shows it")
     return Maintenance("set on the whiteboard")
 
 

@@ -156,7 +156,7 @@ def _service_lines(why: dict[str, Any]) -> list[tuple[str, str]]:
         lines.append(("waits", f"{wait} more, after {why['crashes']} failures in a row"))
     if why["request"] is not None and not why["request_heard"]:
         asked = f"{why['request']['kind']} {why['request']['node']}".rstrip()
-        lines.append(("asked for", f"{asked}, not answered yet"))
+        lines.append(("requested", f"{asked}, not answered yet"))
     return lines
 
 
@@ -178,7 +178,7 @@ def _held(state: ClusterState, wanted: Wanted, managed: bool | None) -> str:
     unmanaged = ""
     if managed is None:
         unmanaged = (
-            "it cannot be told from here whether a node holds the manager lease: this may be"
+            "it is not known on this node whether a node holds the manager lease: this may be"
             " what the last manager wrote"
         )
     elif not managed:

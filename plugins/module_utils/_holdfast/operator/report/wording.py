@@ -73,19 +73,19 @@ def verdict(status: dict[str, Any]) -> tuple[Tone, str]:
     if count:
         return Tone.BAD, "1 problem" if count == 1 else f"{count} problems"
     if status["global_maintenance"]:
-        return Tone.WARN, "held by global maintenance"
+        return Tone.WARN, "paused (global maintenance)"
     if status["disarm"] is not None:
         return Tone.WARN, f"{status['disarm']['state']} ({status['disarm']['mode']})"
     if status["under_way"]:
         return Tone.WARN, "changes are under way"
-    return Tone.GOOD, "all is well"
+    return Tone.GOOD, "healthy"
 
 
 def summary(status: dict[str, Any]) -> str:
     """Return how many nodes and services there are, and how many are as they should be."""
     told = "no services declared"
     if status["services"]:
-        told = f"{len(status['services'])} services, {count_as_wanted(status)} as wanted"
+        told = f"{len(status['services'])} services, {count_as_wanted(status)} as configured"
     return f"{len(status['nodes'])} nodes, {count_online(status)} online; {told}"
 
 

@@ -94,7 +94,7 @@ class Bounds(Tables):
         return result - _most_by_tags(instance, nodes[instance.primary], kind)
 
     def _refresh(self, indexes: Iterable[int]) -> None:
-        """Work out anew what each of the instances *indexes* can gain at most."""
+        """Work out again what each of the instances *indexes* can gain at most."""
         for index in indexes:
             instance = self._instances[index]
             number = self._class_of[index]

@@ -174,7 +174,7 @@ class Tables:
         return rate * linear + always, rate * squared
 
     def _refill(self, index: int) -> None:
-        """Work out the column of the node *index* anew, and the least of each row."""
+        """Work out the column of the node *index* again, and the least of each row."""
         column = self._column[index]
         tables = (
             (self._as_primary, self._least_primary),

@@ -224,7 +224,7 @@ class LeaseArea(Closing):
         layout = self._layout = self._read_layout(file)
         if file.size < layout.area_bytes:
             raise FormatError(
-                f"{self.path} has {file.size} bytes but its records say {layout.area_bytes}; it"
+                f"{self.path} has {file.size} bytes but its records have {layout.area_bytes}; it"
                 " is truncated."
             )
         area = file.read(0, layout.area_bytes)

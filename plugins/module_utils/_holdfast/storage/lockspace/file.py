@@ -204,7 +204,7 @@ def _refuse_what_is_there(path: str, length: int) -> None:
     users = lease_users(hosts)
     if users:
         raise LeaseError(
-            f"{path} is in use and nothing is made anew: {', '.join(users)}. Stop what uses it;"
+            f"{path} is in use and nothing is recreated: {', '.join(users)}. Stop what uses it;"
             " use force only for hosts that are certainly off."
         )
 

@@ -148,7 +148,7 @@ def plan_lockspace(
         if step is not None
     ]
     if any(step.action == "replace" for step in steps):
-        refuse_users(wanted.force, found.users, "made anew", paths)
+        refuse_users(wanted.force, found.users, "recreated", paths)
     io_timeout = wanted.io_timeout
     if io_timeout is None:
         io_timeout = DEFAULT_IO_TIMEOUT if found.hosts is None else found.hosts.io_timeout
@@ -231,7 +231,7 @@ def refuse_use(force: bool, found: LockspaceFound, what: str, paths: ClusterPath
     refuse_users(force, found.users, what, paths)
     if found.hosts_problem and not force:
         raise StorageError(
-            f"{found.hosts_problem.rstrip('.')}; so it cannot be told whether the cluster is in"
+            f"{found.hosts_problem.rstrip('.')}; so it is not known whether the cluster is in"
             f" use, and nothing is {what}. Use force if it is not."
         )
 

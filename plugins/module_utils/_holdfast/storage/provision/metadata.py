@@ -295,7 +295,7 @@ def _file_steps(wanted: MetadataWanted, found: MetadataFound, paths: ClusterPath
     if found.geometry is None or state_problem:
         steps.append(make(paths.state, state_problem, wanted.force))
     if any(step.action == "replace" for step in steps):
-        refuse_users(wanted.force, found.lockspace.users, "made anew", paths)
+        refuse_users(wanted.force, found.lockspace.users, "recreated", paths)
     return steps
 
 

@@ -107,13 +107,13 @@ def plan_sizes(
     has = _present_sizes(present, sizes)
     if users:
         raise LeaseError(
-            f"The file of records was made with {has}; it is laid out anew only while the cluster"
+            f"The file of records was made with {has}; it is converted only while the cluster"
             f" is not in use, not by force either: {', '.join(users)}. Stop holdfast there, or"
             " leave the size out."
         )
     if found.problem:
         raise StorageError(
-            f"The file of records was made with {has} and cannot be laid out anew: {found.problem}."
+            f"The file of records was made with {has} and cannot be converted: {found.problem}."
         )
     for kind, largest in found.largest.items():
         if largest > wanted.max_payload(kind):
@@ -169,10 +169,10 @@ def _nobody_joins(paths: ClusterPaths) -> Iterator[None]:
         return
     guard = KernelLock(paths.lockspace, 0, MEBIBYTE)
     if not guard.take():
-        raise LeaseError(f"{paths.lockspace} is in use by a node; nothing is laid out anew.")
+        raise LeaseError(f"{paths.lockspace} is in use by a node; nothing is converted.")
     try:
         hosts = read_lockspace(paths.lockspace)
-        refuse_users(False, lease_users(hosts), "laid out anew", paths)
+        refuse_users(False, lease_users(hosts), "converted", paths)
         yield
     finally:
         guard.release()

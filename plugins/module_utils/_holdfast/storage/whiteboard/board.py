@@ -157,7 +157,7 @@ def recognise(data: Data, where: str = "whiteboard") -> int:
     raise FormatError(
         f"{where}: it has as many blocks written as on a board of {BLOCK_BYTES}-byte blocks"
         f" (host ids {_some(written[BLOCK_BYTES])}) as on one of {SMALL_BLOCK_BYTES}-byte blocks"
-        f" (host ids {_some(written[SMALL_BLOCK_BYTES])}), so it cannot be told which it is."
+        f" (host ids {_some(written[SMALL_BLOCK_BYTES])}), so it is not known which it is."
     )
 
 

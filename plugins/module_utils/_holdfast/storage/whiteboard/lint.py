@@ -306,7 +306,7 @@ def _lint_global(raw: bytes, block_bytes: int) -> list[Finding]:
         block = decode_global(raw)
     except FormatError as error:
         # All nodes treat an unknown value as maintenance, so this changes nothing.
-        advice = "write it as in maintenance; then say whether it shall be"
+        advice = "write it as in maintenance; then choose whether it shall be"
         remedy = encode_global(GlobalBlock(True), block_bytes)
         return [Finding(0, str(error).rstrip("."), remedy, advice)]
     canonical = encode_global(block, block_bytes)

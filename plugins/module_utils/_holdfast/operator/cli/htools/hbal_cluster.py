@@ -65,7 +65,7 @@ def _check(options: Mapping[str, Any]) -> None:
         return
     for name, without in (("swaps", False), ("most_copied", -1), ("gain_per_gib", 0.0)):
         if options[name] != without:
-            raise ClusterDataError(f"{name} cannot be asked for with like_hbal: hbal has no such")
+            raise ClusterDataError(f"{name} cannot be combined with like_hbal: hbal has no such")
 
 
 def _keep(dest: str | None, text: str, check: bool) -> bool:
