@@ -16,6 +16,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import browser as browsers
+import picture
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.policy import (
     Policy,
 )
@@ -415,3 +416,16 @@ LOW_CONTRAST = """(() => {
   return [...low];
 })()"""
 """The classes of elements whose text has a contrast below 4.5 to 1 (WCAG 2.2, 1.4.3)."""
+
+
+def test_the_picture_of_the_readme_is_what_the_page_looks_like(
+    browser: Browser, tmp_path: Path
+) -> None:
+    made = picture.screenshot(browser, tmp_path)
+    kept = picture.PICTURE.read_bytes()
+    # Width and height in the header; the pixels depend on the machine's fonts.
+    assert kept[:24] == made[:24]
+    said = browser.ask("document.body.innerText")
+    assert "n2" in said and "vm:100" in said
+    assert browser.ask("document.documentElement.scrollHeight") >= picture.HEIGHT
+    assert len(kept) < 200_000

@@ -122,10 +122,7 @@ def test_a_node_is_fenced_with_consent_and_its_reason_stands_in_the_cluster(
         "fence_consent=true"
         in play("fence", "--limit", "n3", fails=True, fence_consent=False, **why).text
     )
-    assert (
-        "Say with --limit which one node"
-        in play("fence", fails=True, fence_consent=True, **why).text
-    )
+    assert "Name one node with --limit" in play("fence", fails=True, fence_consent=True, **why).text
     assert play("fence", "--limit", "n3", "--check", fence_consent=True, **why).changed == 2
     cluster.maintain("present")
     held = play("fence", "--limit", "n3", fails=True, fence_consent=True, **why)
@@ -287,7 +284,7 @@ def test_a_drill_cuts_a_node_with_consent_and_reports_the_failover(
     node = cluster.status()["services"]["web"]["node"]
     assert "missing required arguments" in play("drill", "--limit", node, fails=True).text
     refused = play("drill", fails=True, drill_consent=True)
-    assert "Say with --limit which one node" in refused.text
+    assert "Name one node with --limit" in refused.text
     checked = play("drill", "--limit", node, "--check", drill_consent=True)
     assert "web: on n" in checked.text and checked.changed == 1
     assert cluster.status()["nodes"][node]["state"] == "online"
