@@ -126,7 +126,10 @@ def build(run: Run) -> None:
     elsewhere = run.scratch / "elsewhere"
     elsewhere.mkdir()
     galaxy = ("-m", "ansible", "galaxy", "collection")
-    run.python(*galaxy, "build", "--output-path", elsewhere)
+    # On a copy of its own, whose README gets the links that work on Galaxy.
+    source = workplace.copy(run.scratch / "build")
+    run.python("scripts/absolute_links.py", source, folder=ROOT)
+    run.python(*galaxy, "build", "--output-path", elsewhere, folder=source)
     (archive,) = elsewhere.glob("holdfast-ha-*.tar.gz")
     with tarfile.open(archive) as content:
         hidden = [name for name in content.getnames() if name.startswith(".")]
