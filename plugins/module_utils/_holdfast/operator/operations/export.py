@@ -82,7 +82,7 @@ def exported(wanted: Wanted) -> dict[str, Any]:
 
 
 def _as_options(service: Service) -> dict[str, Any]:
-    """Return a service as the options of its module: the digests of secrets are made anew."""
+    """Return a service as the options of its module: the digests of secrets are computed again."""
     document = service_document(service)
     for row in document["resources"]:
         row.pop("sources", None)
