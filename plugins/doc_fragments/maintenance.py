@@ -15,17 +15,18 @@ options:
   reason:
     description:
       - The reason, shown in the status.
-      - If not given, that of a maintenance that is there already stays.
+      - If not given, the reason of an existing maintenance stays.
     type: str
   owner:
     description:
       - The owner of the maintenance.
-      - If not given or empty, that of a maintenance that is there already stays; of a new one it
-        is the user of the task; of one that became root by sudo, who did so.
+      - If not given or empty, the owner of an existing maintenance stays. The owner of a new one is
+        the user of the task; with sudo, the user who called it.
     type: str
   until:
     description:
-      - When the maintenance ends by itself. An ISO 8601 time with its zone, or seconds since 1970.
+      - When the maintenance ends automatically. An ISO 8601 time with its zone, or seconds since
+        1970.
       - The manager ends it by its own wall clock, so the clocks of the nodes have to be right. A
         clock that jumped is believed only when it ran evenly again for a minute.
       - If neither this nor O(duration) is given, the expiry of a maintenance that is there already
@@ -34,6 +35,6 @@ options:
   duration:
     description:
       - The same as O(until), as seconds from the beginning of the maintenance. V(0) is no expiry.
-      - A second run with the same number does not put the end off, because the beginning stays.
+      - A second run with the same duration does not extend it, because the beginning stays.
     type: float
 """

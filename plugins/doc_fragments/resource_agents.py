@@ -14,8 +14,8 @@ class ModuleDocFragment:
 options:
   agent_directories:
     description:
-      - Where resource agents are searched, each with a folder C(resource.d). The first that has
-        the agent wins. If not given, O(ocf_root) alone.
+      - Folders with resource agents, each with a folder C(resource.d). The first that has the agent
+        wins. If not given, O(ocf_root) alone.
     type: list
     elements: path
     aliases:

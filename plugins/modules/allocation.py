@@ -16,7 +16,7 @@ description:
   - Answers a request of Ganeti's allocator protocol as C(hail) of htools 3.0.2 does, in a fraction
     of the time and without Ganeti.
   - Nothing is placed or moved. The answer names the target and the steps.
-  - A request that has no good answer is no failed task; see RV(success).
+  - A request without a solution does not fail the task; see RV(success).
 extends_documentation_fragment:
   - holdfast.ha.attributes.info_module
 requirements:

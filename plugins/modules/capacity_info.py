@@ -8,7 +8,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: capacity_info
-short_description: How much room a cluster has, and which of its nodes it can do without
+short_description: Report free capacity, and which nodes a cluster can do without
 version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)

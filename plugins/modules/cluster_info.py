@@ -13,8 +13,8 @@ version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - Reads the state of the whole cluster from its storage, as any one node sees it.
-  - No daemon is asked, so it works while all of them are gone.
+  - Reads the state of the whole cluster from its storage, as this node sees it.
+  - No daemon is asked, so the module also works while all daemons are stopped.
   - With O(until) the task waits for a state of the cluster.
 extends_documentation_fragment:
   - holdfast.ha.attributes.info_module
@@ -31,10 +31,10 @@ options:
     default: false
   until:
     description:
-      - With V(settled) wait until all is as configured. All nodes are online and at their usual
-        work, all services are in the desired state, no failover is under way, and the manager
-        goes by the newest configuration.
-      - With V(recovered) wait for the same, whatever the nodes are.
+      - With V(settled) wait until everything is as configured. All nodes are online and in no
+        transition, all services are in the desired state, no failover is under way, and the manager
+        uses the newest configuration.
+      - With V(recovered) wait for the same, whatever the states of the nodes are.
     type: str
     choices:
       - now
@@ -49,8 +49,7 @@ options:
   recovered_from:
     description:
       - With O(until=recovered) wait until the manager has found that this node is off, and the
-        services that it had are in the desired state. What is wrong with other services does
-        not count.
+        services that it had are in the desired state. Problems of other services do not count.
     type: str
   since:
     description:

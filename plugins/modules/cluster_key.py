@@ -8,15 +8,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cluster_key
-short_description: Put the cluster key on a node
+short_description: Install the cluster key on a node
 version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - Writes the key by which the nodes of a cluster believe each other into a file that only its
-    owner can read, whole or not at all.
+  - Writes the key with which the members of a cluster sign what they write, into a file that only
+    its owner can read. The file is written whole or not at all.
   - Running daemons follow the file, so nothing has to be restarted.
-  - The key appears in no log, result or diff; they have a fingerprint of it.
+  - The key appears in no log, result or diff; they show its fingerprint.
 extends_documentation_fragment:
   - holdfast.ha.attributes
 options:
@@ -28,7 +28,7 @@ options:
   keys:
     description:
       - The keys, each of 64 hexadecimal digits in lower case. The first one signs, each of them is
-        accepted; there are two while a new one is brought in.
+        accepted. There are two while a new key is introduced.
       - Without it the keys in the file stay as they are, and if there are none a new one is made.
     type: list
     elements: str

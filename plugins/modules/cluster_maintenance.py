@@ -8,19 +8,19 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cluster_maintenance
-short_description: Hold or disarm the whole cluster, and let it go again
+short_description: Pause or disarm the whole cluster, and resume it
 version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - With O(state=present) the cluster is in global maintenance. What runs goes on running, and
-    nothing is started, moved, recovered or fenced.
-  - The manager writes it on the whiteboard too, where hosted engine's tools see it.
-  - It ends with O(state=absent), when its expiry has come, and when somebody ends it on the
-    whiteboard. What was changed last counts.
-  - A fence that is under way when it begins cannot be called back.
-  - With another O(mode) the cluster is disarmed. What is under way is ended first; then nobody is
-    fenced, nor is the manager's own node when it falls silent.
+  - With O(state=present) the cluster is paused (global maintenance). Running services keep running,
+    and nothing is started, moved, recovered or fenced.
+  - The manager also writes it on the whiteboard, where the tools of hosted engine show it.
+  - It ends with O(state=absent), at its expiry, and when somebody ends it on the whiteboard. The
+    last change counts.
+  - A fence that is already under way cannot be cancelled.
+  - With another O(mode) the cluster is disarmed. Actions that are under way end first. Then no node
+    is fenced, not even the manager's own node when it becomes silent.
 extends_documentation_fragment:
   - holdfast.ha.attributes
   - holdfast.ha.node
@@ -37,15 +37,15 @@ options:
     default: present
   mode:
     description:
-      - What begins with O(state=present). With O(state=absent) all of it ends, whatever it is.
-      - V(hold) is global maintenance. Watchdogs go on guarding the nodes.
-      - V(freeze) disarms the cluster for work on the network, with the services as they are. A node
-        that loses its storage stops them all the same, and is reset if it cannot.
+      - The mode that O(state=present) begins. O(state=absent) ends any mode.
+      - V(hold) pauses the cluster (global maintenance). Watchdogs keep guarding the nodes.
+      - V(freeze) disarms the cluster for work on the network and leaves the services as they are. A
+        node that loses its storage still stops them, and is reset if it cannot.
       - V(ignore) disarms the cluster, for work on the storage as well. The nodes release their
         watchdogs, and the services may be started, stopped and moved by hand.
         Once the cluster is armed again they are probed on all nodes.
-      - Only V(hold) can have an expiry. None of them begins while another is in force, but for
-        V(hold) in a disarmed cluster.
+      - Only V(hold) can have an expiry. No mode can begin while another is active, except V(hold)
+        in a disarmed cluster.
     type: str
     choices:
       - hold
@@ -54,7 +54,7 @@ options:
     default: hold
   wait:
     description:
-      - Wait until the manager keeps to it and the whiteboard shows it. Before that, a node may
+      - Wait until the manager has applied it and the whiteboard shows it. Before that, a node may
         still be fenced.
       - With O(mode=freeze) and O(mode=ignore) wait until all nodes are disarmed.
     type: bool

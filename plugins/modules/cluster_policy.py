@@ -8,13 +8,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cluster_policy
-short_description: Set how a cluster shuts nodes down, places services and evens the load out
+short_description: Configure shutdown, placement and load balancing of a cluster
 version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - Changes the policy of the whole cluster in its desired configuration.
-  - What is not given stays as it is. The defaults of a new cluster are named with each option.
+  - Changes the policy of the cluster in its desired configuration.
+  - Options that are not given stay as they are. Each option names its default in a new cluster.
 extends_documentation_fragment:
   - holdfast.ha.attributes
   - holdfast.ha.node
@@ -27,7 +27,7 @@ options:
       - V(freeze) stops them, and they wait for the node to come back.
       - V(conditional), which is the default, is V(freeze) for a reboot and V(failover) for a
         poweroff.
-      - A daemon that alone is restarted leaves its services running, whatever this option is.
+      - A restart of the daemon alone leaves its services running, whatever this option is.
     type: str
     choices:
       - conditional
@@ -36,15 +36,15 @@ options:
       - migrate
   shutdown_timeout:
     description:
-      - Seconds that a node which is shut down has to be emptied, with O(shutdown=migrate) and while
-        it is drained. What is left then is stopped, and others start it.
-      - What shuts the node down must wait at least as long. systemd ends C(holdfast-lrm) after
-        15 minutes, whatever this option is; what still runs then goes down with its node. The
-        default is V(300).
+      - Seconds for moving services off a node that is shut down, with O(shutdown=migrate) and while
+        it is drained. After that, remaining services are stopped and started on other nodes.
+      - The program that shuts the node down must wait at least as long. systemd ends
+        C(holdfast-lrm) after 15 minutes, whatever this option is; services that still run then go
+        down with the node. The default is V(300).
     type: float
   placement:
     description:
-      - By what nodes are compared when a service is placed, and how uneven their load is.
+      - How nodes are compared when a service is placed, and how their load is measured.
       - V(count), which is the default, is the number of services.
       - V(load) is the share of CPUs and memory that is in use, as the services declare it.
       - V(score) is the score of Ganeti's allocator for the same, see M(holdfast.ha.allocation). A
@@ -61,13 +61,13 @@ options:
     type: bool
   rebalance:
     description:
-      - Move services by itself, one at a time, while the load is uneven.
+      - Move services automatically, one at a time, while the load is uneven.
       - The default is V(false).
     type: bool
   rebalance_threshold:
     description:
-      - The imbalance above which that begins. It is the standard deviation of the nodes' loads
-        divided by their mean. The default is V(0.3).
+      - The imbalance above which services are moved. It is the standard deviation of the nodes'
+        loads divided by their mean. The default is V(0.3).
     type: float
   rebalance_hold:
     description:
@@ -83,8 +83,8 @@ options:
     type: int
   wait:
     description:
-      - Wait until the manager has taken the policy up, and so until it is in force on all nodes.
-      - Wait before a node is shut down that is to follow a new O(shutdown).
+      - Wait until the manager has applied the policy, so that it is in force on all nodes.
+      - Do so before you shut down a node that is to follow a new O(shutdown).
     type: bool
     default: false
   timeout:

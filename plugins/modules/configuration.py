@@ -14,10 +14,10 @@ author:
   - The holdfast authors (@holdfast)
 description:
   - Declares several services and rules in one change, or removes them, and changes the policy of
-    the cluster. In which order they are given does not matter, and no service is started before the
-    rules that name it and the policy that places it are there.
-  - If one of them is not acceptable, none is declared. So it is in check mode.
-  - What is not named stays as it is.
+    the cluster. Their order does not matter. No service is started before the rules that name it
+    and the policy that places it are in force.
+  - If one of them is invalid, none is declared. Check mode reports the same.
+  - Everything else stays as it is.
 extends_documentation_fragment:
   - holdfast.ha.attributes
   - holdfast.ha.node

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: configuration_backup
-short_description: Keep what a cluster is to do in a file
+short_description: Back up the configuration of a cluster into a file
 version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
@@ -16,7 +16,7 @@ description:
   - Writes all services and rules, the policy, and the maintenances with their reasons into a file
     on the node, which M(holdfast.ha.configuration_restore) reads. The file has the secrets of
     services, so it is for its owner alone.
-  - The file is written only when something differs from what is in it.
+  - The file is written only if its content would change.
 extends_documentation_fragment:
   - holdfast.ha.attributes
   - holdfast.ha.node

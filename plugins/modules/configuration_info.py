@@ -8,7 +8,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: configuration_info
-short_description: Export what a cluster is to do, and show how it differs from variables
+short_description: Export the configuration of a cluster, and show how it differs from variables
 version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
@@ -30,14 +30,14 @@ attributes:
 options:
   services:
     description:
-      - The services that there are to be, as options of M(holdfast.ha.service). What is left out
-        is as it is declared; O(holdfast.ha.service#module:state) is V(started) then. A hidden
-        secret counts as equal.
+      - The desired services, as options of M(holdfast.ha.service). Options that are left out are as
+        they are declared; O(holdfast.ha.service#module:state) is V(started) then. A hidden secret
+        counts as equal.
     type: list
     elements: dict
   rules:
     description:
-      - The rules that there are to be, as options of M(holdfast.ha.rule).
+      - The desired rules, as options of M(holdfast.ha.rule).
     type: list
     elements: dict
   policy:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: configuration_restore
-short_description: Declare again what a backup has
+short_description: Restore the configuration of a cluster from a backup
 version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
@@ -17,8 +17,8 @@ description:
     M(holdfast.ha.configuration_backup) wrote, in one change. What the file does not have stays as
     it is, unless O(exact=true).
   - The policy is restored as a whole. One that is at its defaults is not in the file.
-  - Maintenances of nodes and of the cluster are of their moment and are not restored.
-  - A service that runs in another form is restarted by the manager in that of the file.
+  - Maintenances of nodes and of the cluster are not restored.
+  - The manager restarts a service that runs with another definition than the file's.
 extends_documentation_fragment:
   - holdfast.ha.attributes
   - holdfast.ha.node

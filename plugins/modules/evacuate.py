@@ -13,14 +13,14 @@ version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - Asks the manager to move each service that runs on the nodes to the node that is best for it.
-  - Where each service would go is known before anything is asked. If one has nowhere to go, nothing
-    is moved and the task fails and names it with its reason.
-  - The nodes stay in use, so that a rule may bring services back. To keep a node empty use
+  - Moves each service on the nodes to the best node for it.
+  - Checks first where each service would run. If a service has no other node to run on, nothing is
+    moved, and the task fails and names the service with the reason.
+  - The nodes stay active, so a rule may bring services back. To keep a node empty use
     M(holdfast.ha.node_maintenance); in check mode this module reports whether that would succeed.
-  - Where a node would carry services that declare more memory than it has, or more than 4 CPUs for
-    each of its own, it is warned of, as only
-    O(holdfast.ha.cluster_policy#module:placement=score) refuses such a node.
+  - If a node would get services that declare more memory than it has, or more than 4 CPUs for each
+    of its own, there is a warning. Only O(holdfast.ha.cluster_policy#module:placement=score)
+    refuses such a node.
   - While the cluster is paused or disarmed nothing can be moved, and the task fails, except in
     check mode.
 extends_documentation_fragment:

@@ -13,12 +13,13 @@ version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - Reads the cluster as it is now from its storage, and plays in virtual time what is asked about.
-    The managers decide in it as they would in the cluster, so the answer names each step with its
+  - Reads the current state of the cluster from its storage, and simulates the question in virtual
+    time. The simulated managers decide as the real ones would. The answer has each step with its
     time and its reason.
-  - Nothing is changed, on no node and in no mode. No daemon is asked, and no fence device.
-  - How long agents and fence devices take is what was measured last in this cluster, or assumed to
-    be 2 and 3 seconds. All nodes that the manager does not know to be off are taken to be well.
+  - Changes nothing, on any node and in any mode. No daemon and no fence device is asked.
+  - The durations of agents and fence devices are those measured last in this cluster, or assumed to
+    be 2 and 3 seconds. All nodes that the manager does not know to be off are assumed to be
+    healthy.
 extends_documentation_fragment:
   - holdfast.ha.attributes.info_module
   - holdfast.ha.node

@@ -13,17 +13,18 @@ version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - Switches machines with any installed fence agent, and asks the device for their state
-    afterwards in a call of its own. Only that answer counts, not what the agent said of its
-    success. Without it the task fails.
-  - A plug that is off has to be in the list of its device too, since some agents say that of
-    plugs that do not exist. Of agents that are known to fail for such plugs it is not asked.
+  - Switches machines with any installed fence agent, then asks the device for their state in a
+    separate call. Only that answer counts, and not the exit status of the agent. Without it the
+    task fails.
+  - A plug that is off also has to be in the list of its device, since some agents report off for
+    plugs that do not exist. Agents that are known to fail for such plugs are not asked for their
+    list.
   - The machines are nodes of a fence configuration file, with all their devices and levels, or
     plugs of one agent whose parameters are given in the task.
-  - Many machines are treated at the same time, each device with one of them at a time. One that
-    fails stops no other; the task then fails at its end and names them.
-  - It talks to the devices at once and itself. It does not ask the cluster, does not tell it
-    either, and does not look what runs on the machines.
+  - Several machines are handled at the same time, each device with one of them at a time. A machine
+    that fails does not stop the others; the task then fails at its end and names the failed ones.
+  - The module talks to the devices directly. It neither asks nor informs the cluster, and does not
+    check what runs on the machines.
   - Parameters are checked against the agent's metadata before anything is sent. Passwords go to
     the agent on its standard input and appear in no log, result or error.
 extends_documentation_fragment:

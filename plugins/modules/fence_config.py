@@ -15,7 +15,7 @@ author:
 description:
   - Checks the fence configuration as a whole and writes it, whole or not at all, into a file
     that only its owner can read.
-  - Every node has the same one, since any of them may have to switch off any other.
+  - Every node needs the same configuration, since any of them may have to fence any other.
 extends_documentation_fragment:
   - holdfast.ha.attributes
 options:

@@ -13,19 +13,19 @@ version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - Asks all devices of a fence configuration whether they would switch off what they are meant
-    to. Nothing is switched. Agents have to be installed and their parameters valid, devices have
-    to answer in time, and plugs have to be there and to be the right ones.
+  - Asks all devices of a fence configuration whether they would switch off the right machine.
+    Nothing is switched. Agents have to be installed and their parameters valid, devices have to
+    answer in time, and plugs have to exist and to belong to the node.
   - A plug is the node's own as far as its device lists it, it is on while the node is on, it is
     not another node's under another name, and the device does not call it like another node.
     Knowing nodes that are on (O(running), O(node_config)) makes this much stronger.
   - With O(consent=true) one node is switched off and on for real by each of its levels that can
     do it, and each step is proved.
-  - What was shown is kept in O(report), as JSON, and as text for people in a file beside it that
-    ends in C(.txt).
-  - The task fails when the fencing of a node would not work on any of its levels, or when a fence
-    of it could be confirmed while the node lives. A node with one bad level of several, or with
-    levels whose off is never proof, gives warnings.
+  - The result is kept in O(report), as JSON, and as text for people in a file beside it that ends
+    in C(.txt).
+  - The task fails if the fencing of a node would work on none of its levels, or if a fence of it
+    could be confirmed while the node is alive. A node with one bad level of several, or with levels
+    that never give proof, causes warnings.
 extends_documentation_fragment:
   - holdfast.ha.attributes
 attributes:

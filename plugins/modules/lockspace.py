@@ -16,7 +16,7 @@ description:
   - Creates C(NAME.lockspace) and C(NAME.leases) in a folder on shared storage, in the format of
     sanlock, with place for 2000 hosts unless O(area_size) is smaller.
   - The leases are C(manager) and C(configuration).
-  - An existing valid lockspace is left as it is. One that is in use is neither recreated nor
+  - An existing valid lockspace is left as it is. A lockspace in use is neither recreated nor
     removed, unless O(force=true).
   - Several nodes may run this at the same time; one of them creates each file.
 extends_documentation_fragment:

@@ -13,12 +13,12 @@ version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - With O(state=drained) the services of a node are moved away and none is placed on it. Whether
-    they have somewhere to go is not looked at before; M(holdfast.ha.evacuate) says that in check
-    mode.
-  - With O(state=active) the node is used again, as it is when the expiry has come.
-  - A drained node is not switched on by the cluster if it is fenced. Once it is used again it may
-    be, also where it was fenced by hand.
+  - With O(state=drained) all services are moved off the node, and no service is placed on it. The
+    module does not check first whether the services have another node to run on; use
+    M(holdfast.ha.evacuate) in check mode for that.
+  - With O(state=active), or after the expiry, the node is active again.
+  - The cluster does not switch on a drained node that is fenced. Once the node is active again it
+    may, even if the node was fenced by hand.
 extends_documentation_fragment:
   - holdfast.ha.attributes
   - holdfast.ha.node

@@ -13,10 +13,10 @@ version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - Installs the very library that the modules of this collection use as one file, from which
-    Python imports the package C(holdfast).
-  - The file is replaced as a whole, and only if its content differs. A daemon that runs goes on
-    with what it has loaded until it is started again.
+  - Installs the library that the modules of this collection use, as one file. Python imports the
+    package C(holdfast) from it.
+  - The file is replaced as a whole, and only if its content differs. A running daemon keeps the
+    version that it has loaded until it is restarted.
 extends_documentation_fragment:
   - holdfast.ha.attributes
   - action_common_attributes

@@ -16,8 +16,8 @@ description:
   - Without O(agent), lists the resource agents that are installed on this node.
   - With O(agent), asks that agent for its metadata and returns it as data, that is its parameters
     with their types and defaults, and its actions with the times that it advises.
-  - Whatever stands around the metadata is ignored, and so are irregularities, such as a default
-    that is not of its own type.
+  - Text around the metadata is ignored, and so are irregularities, such as a default that is not of
+    its own type.
 extends_documentation_fragment:
   - holdfast.ha.attributes.info_module
   - holdfast.ha.resource_agents

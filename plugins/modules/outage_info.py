@@ -13,13 +13,14 @@ version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - Puts nodes into groups that can be out of service one after the other, such as for an update.
-  - A group can be out if everything on its nodes has somewhere to go by the manager's own choice,
-    rules and room included, and if any other node could still be lost meanwhile (N+1).
-  - What a node's loss would cost already now does not count against a group.
-  - Where a node would carry services that declare more memory than it has, or more than 4 CPUs for
-    each of its own, it is warned of, as only
-    O(holdfast.ha.cluster_policy#module:placement=score) refuses such a node.
+  - Puts nodes into groups that can be out of service one after the other, for example for an
+    update.
+  - A group can be out if every service on its nodes has another node to run on by the manager's own
+    choice, with rules and capacity, and if any other node could still fail meanwhile (N+1).
+  - Problems that a node's loss would cause already now do not count against a group.
+  - If a node would get services that declare more memory than it has, or more than 4 CPUs for each
+    of its own, there is a warning. Only O(holdfast.ha.cluster_policy#module:placement=score)
+    refuses such a node.
   - Each group is judged on the cluster as it is now. Ask again for a group before its turn.
 extends_documentation_fragment:
   - holdfast.ha.attributes.info_module
@@ -27,12 +28,12 @@ extends_documentation_fragment:
 options:
   nodes:
     description:
-      - The nodes that are to be out once; all of the cluster if not given.
+      - The nodes that are to be out of service once; all of the cluster if not given.
     type: list
     elements: str
   at_once:
     description:
-      - How many nodes may be out together at most.
+      - Maximum number of nodes that are out together.
     type: int
     default: 1
   redundant:

@@ -13,11 +13,11 @@ version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - Asks for the manager's own choice of a node for a service, declared or not, as the cluster is at
-    this moment. Nothing is changed.
-  - Where the node would carry services that declare more memory than it has, or more than 4 CPUs
-    for each of its own, it is warned of, as only
-    O(holdfast.ha.cluster_policy#module:placement=score) refuses such a node.
+  - Returns the node that the manager would choose for a service, declared or not, at this moment.
+    Nothing is changed.
+  - If the node would get services that declare more memory than it has, or more than 4 CPUs for
+    each of its own, there is a warning. Only O(holdfast.ha.cluster_policy#module:placement=score)
+    refuses such a node.
 extends_documentation_fragment:
   - holdfast.ha.attributes.info_module
   - holdfast.ha.node

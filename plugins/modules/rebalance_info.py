@@ -8,17 +8,17 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: rebalance_info
-short_description: How the load of the services would be evened out, step by step
+short_description: Plan how the load of services would be balanced, step by step
 version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - Plans the moves that the manager itself would make if it evened the load out, one after the
-    other, until none is worth it. Rules and room are kept to; services that are kept together move
-    together.
+  - Plans the moves that the manager itself would make to balance the load, one after the other,
+    until no move is worth it. Rules and capacity are respected; services that are kept together
+    move together.
   - What the load is, and how much a move has to gain, is set by M(holdfast.ha.cluster_policy).
-  - Nothing is moved. M(holdfast.ha.service_move) makes a move, while the cluster is neither held
-    nor disarmed.
+  - Nothing is moved. M(holdfast.ha.service_move) makes a move, unless the cluster is paused or
+    disarmed.
 extends_documentation_fragment:
   - holdfast.ha.attributes.info_module
   - holdfast.ha.node

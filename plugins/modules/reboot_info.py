@@ -8,7 +8,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: reboot_info
-short_description: Whether a node has to be rebooted for what was updated on it
+short_description: Report whether a node needs a reboot after updates
 version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
@@ -16,8 +16,8 @@ description:
   - Looks for C(/run/reboot-required), asks C(needs-restarting -r) or else
     C(dnf needs-restarting -r), and looks whether a kernel was installed since the node booted. One
     of them is enough for a reboot to be due, and what is not there is passed over.
-  - A newer kernel that was there already when the node booted is warned of and is no reason, as its
-    boot loader starts another.
+  - A newer kernel that existed already when the node booted causes a warning and is no reason,
+    since the boot loader starts another one.
   - Where nothing shows it, a warning is given. A container has neither a kernel nor, as a rule, one
     of the commands.
 extends_documentation_fragment:

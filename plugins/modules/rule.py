@@ -14,7 +14,7 @@ author:
   - The holdfast authors (@holdfast)
 description:
   - Writes one rule into the desired configuration of the cluster, or removes it.
-  - A rule with O(nodes) says on which nodes its services run; each service can be in one such
+  - A rule with O(nodes) lists the nodes on which its services run. Each service can be in one such
     rule.
   - A rule with O(affinity) keeps its services apart on different nodes, or together on one.
   - Other rules are left as they are.
@@ -29,7 +29,7 @@ options:
     required: true
   state:
     description:
-      - Whether the rule is to be there.
+      - Whether the rule exists.
     type: str
     choices:
       - present
@@ -37,7 +37,7 @@ options:
     default: present
   services:
     description:
-      - The ids of the services that the rule is about. They have to be declared.
+      - The ids of the services of the rule. They have to be declared.
     type: list
     elements: str
   nodes:
@@ -47,7 +47,7 @@ options:
     type: dict
   strict:
     description:
-      - Whether the services run on no other node than O(nodes), even if all of those are gone.
+      - Whether the services may run on no other node than O(nodes), even if all of those are gone.
     type: bool
     default: false
   affinity:

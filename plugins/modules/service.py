@@ -14,8 +14,8 @@ author:
   - The holdfast authors (@holdfast)
 description:
   - Writes one service into the desired configuration of the cluster, or removes it.
-  - The module only declares. The node that is manager starts, stops and moves the service;
-    with O(wait) the task ends when that is done.
+  - The module only declares. The manager starts, stops and moves the service; with O(wait) the task
+    ends when that is done.
   - Other services are left as they are.
 extends_documentation_fragment:
   - holdfast.ha.attributes
@@ -30,7 +30,7 @@ options:
   state:
     description:
       - With V(started) the service is kept running, with V(stopped) it is kept stopped.
-      - With V(absent) it is stopped and then forgotten. This is refused while a rule names it.
+      - With V(absent) it is stopped and then removed. This is refused while a rule names it.
     type: str
     choices:
       - started
@@ -39,8 +39,9 @@ options:
     default: started
   resources:
     description:
-      - What the service is made of, started in this order and stopped in reverse.
-      - Needed unless O(state=absent), or unless the service is there already; it is then kept.
+      - The resources of the service, started in this order and stopped in reverse order.
+      - Required for a new service. If the service exists, its resources are kept without this
+        option.
     type: list
     elements: dict
     suboptions:
@@ -101,12 +102,12 @@ options:
         type: float
   max_restart:
     description:
-      - How often a start that failed, or a service that died, is tried again on its node.
+      - How often a failed start, or a service that died, is retried on its node.
       - The default for a new service is V(1).
     type: int
   max_relocate:
     description:
-      - How many further nodes are tried after that.
+      - How many further nodes are tried afterwards.
       - The default for a new service is V(1).
     type: int
   backoff:
@@ -123,16 +124,17 @@ options:
     type: float
   failback:
     description:
-      - Whether the service moves to a node that its rule prefers as soon as that is there.
+      - Whether the service moves back to a node that its rule prefers as soon as that node is
+        available.
       - The default for a new service is V(true).
     type: bool
   node:
     description:
       - The node on which a new service is started first, if it may run there.
-      - A node that is silent, or off without a fence, may run it already. The service is waited
-        for there until the node answers or is fenced. To start it without that node declare it on
-        another one.
-      - Where it runs later is up to the rules and the manager. To move it use
+      - A node that is silent, or off without a fence, may already run the service. The cluster
+        waits for that node until it answers or is fenced. To start the service without that node,
+        declare it on another one.
+      - Later, the rules and the manager decide where it runs. To move it use
         M(holdfast.ha.service_move).
     type: str
   cpus:
@@ -148,7 +150,7 @@ options:
     type: float
   ignored:
     description:
-      - Leave the service as it is. It is neither watched nor recovered until this is V(false).
+      - Leave the service unmanaged. It is neither monitored nor recovered until this is V(false).
       - The default for a new service is V(false).
     type: bool
   live_migration:
@@ -177,8 +179,8 @@ options:
       - Fence the node on which the service cannot be stopped, so that it can run elsewhere.
       - The manager does not fence its own node. There the service stays in error until another
         node is the manager.
-      - A service that cannot be stopped on the next nodes either, before it ran well for a
-        minute, has O(max_relocate) more of them fenced at most. Then it stays in error.
+      - If the service cannot be stopped on the next nodes either, before it ran for a minute, at
+        most O(max_relocate) more nodes are fenced. Then it stays in error.
       - The default for a new service is V(false).
     type: bool
   validate:
@@ -194,14 +196,14 @@ options:
     default: true
   replace:
     description:
-      - Whether a service that is declared already may be changed or removed. With V(false) that
-        fails, for a service that is meant to be new; one that is as it is to be is no failure.
+      - Whether an existing service may be changed or removed. With V(false) the task fails in that
+        case; an identical service is no failure.
     type: bool
     default: true
   clear_error:
     description:
-      - Take the service out of the state C(error), once its cause was fixed.
-        What may still run of it is stopped first, and it is restarted.
+      - Clear the state C(error) of the service once the cause is fixed. Remaining processes of it
+        are stopped first, then it is started.
       - Only with O(state=started).
     type: bool
     default: false
@@ -213,7 +215,7 @@ options:
   wait:
     description:
       - Wait until the service is in the desired state, and fail with its reason if it is not.
-      - One that is to be started and ends up in C(error) fails the task at once.
+      - A service that ends up in C(error) instead of started fails the task at once.
     type: bool
     default: false
   timeout:

@@ -13,13 +13,13 @@ version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - Asks the manager once to move a service to a node. A service that is there, or on its way, is
-    left alone.
-  - Services that a rule keeps together with it go along.
-  - What the rules forbid is refused. So is a move that a rule would undo at once, as the service
-    prefers another node and its O(holdfast.ha.service#module:failback) is true; see O(force) and
-    O(pin). Check mode and C(holdfast what-if --moves) refuse the same.
-  - A stopped service is not started; it starts on that node next.
+  - Asks the manager once to move a service to a node. A service that is already there, or on its
+    way, is left alone.
+  - Services that a rule keeps together with it move along.
+  - A move against the rules is refused. So is a move that a rule would undo at once, because the
+    service prefers another node and its O(holdfast.ha.service#module:failback) is true; see
+    O(force) and O(pin). Check mode and C(holdfast what-if --moves) refuse the same.
+  - A stopped service is not started; its next start is on that node.
 extends_documentation_fragment:
   - holdfast.ha.attributes
   - holdfast.ha.node
@@ -57,9 +57,9 @@ options:
     default: true
   wait:
     description:
-      - Wait until it runs there, and fail at once with the reason when it does not go.
-      - A service that is just on its way to another node is moved once it has arrived; without
-        this its move is refused.
+      - Wait until it runs there, and fail at once with the reason if it does not move.
+      - A service that is on its way to another node is moved once it has arrived; without this
+        option its move is refused.
     type: bool
     default: true
   timeout:
