@@ -109,7 +109,7 @@ def test_an_export_recreates_what_it_is_of_and_drift_is_told(
     assert "Name with export_host the host for the file" in gone.text
     assert play("export", export_dest=str(exported), export_host="localhost", awx_job_id=7).changed
     assert play("export", export_dest=str(exported)).changed == 0
-    assert "does what the inventory says" in play("drift", "-e", f"@{exported}").text
+    assert "matches the inventory" in play("drift", "-e", f"@{exported}").text
     assert play("declare", "-e", f"@{exported}").changed == 0
     cluster.declare_rule("sides", ["left", "right"], state="absent")
     cluster.declare_resources("left", None, max_restart=4)
@@ -123,7 +123,7 @@ def test_an_export_recreates_what_it_is_of_and_drift_is_told(
     assert play("drift", "-e", f"@{exported}", drift_fail=False).changed == 0
     assert play("declare", "-e", f"@{exported}", "--check").changed > 0
     assert play("declare", "-e", f"@{exported}").changed > 0
-    assert "does what the inventory says" in play("drift", "-e", f"@{exported}").text
+    assert "matches the inventory" in play("drift", "-e", f"@{exported}").text
     assert "hunter2" not in exported.read_text()
     assert secret_of_one(cluster) == "hunter2"
     assert cluster.status()["policy"]["shutdown"] == "migrate"
