@@ -201,7 +201,8 @@ def test_what_is_exported_is_what_is_declared_and_compared(name, module):
 
 def test_everything_that_can_be_declared_of_a_service_rule_or_policy_can_be_by_the_playbook():
     assert set(policy_document(Policy())) == set(POLICY.argument_spec)
-    assert set(SERVICE_KEYS) | {"name"} == set(SERVICE.argument_spec)
+    # Whether it is checked is no part of what is declared.
+    assert {*SERVICE_KEYS, "name", "validate"} == set(SERVICE.argument_spec)
     for rule in (
         NodeRule("a", ("b",), {"n1": 1}),
         ServiceRule("a", ("b", "c"), "apart"),
