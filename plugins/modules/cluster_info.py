@@ -214,20 +214,22 @@ events:
   type: list
   elements: dict
   sample: []
-problems:
-  description: What is not as configured or not healthy, one sentence each.
+conditions:
+  description:
+    - Everything to act on, or to wait for. Each has C(id), C(severity) (error, warning or note),
+      C(subject), C(text) and C(next), a command.
   returned: success
   type: list
-  elements: str
+  elements: dict
   sample: []
-remarks:
-  description: What works and should be changed all the same, one sentence each.
+problems:
+  description: The texts of the errors, one sentence each.
   returned: success
   type: list
   elements: str
   sample: []
 under_way:
-  description: What is being changed just now and needs nobody's help, one sentence each.
+  description: The texts of the conditions that end without an operator, one sentence each.
   returned: success
   type: list
   elements: str

@@ -22,6 +22,8 @@ VARIABLES = {
     "node_library": "/usr/lib/holdfast.pyz",
     "node_storage": "/srv/ha",
     "node_metrics": "/srv/textfiles/holdfast.prom",
+    "node_fence_configuration": "/etc/holdfast/fence.json",
+    "__node_host_id": 3,
 }
 
 
@@ -56,7 +58,9 @@ def test_what_writes_the_metrics_is_waited_for_by_nobody():
 @pytest.mark.skipif(
     shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed"
 )
-@pytest.mark.parametrize(("name", "most"), [("crm", 4.0), ("metrics", 3.0), ("leave", 3.0)])
+@pytest.mark.parametrize(
+    ("name", "most"), [("crm", 4.0), ("metrics", 3.0), ("leave", 3.0), ("rehearse", 4.0)]
+)
 def test_a_unit_exposes_no_more_than_it_needs(name, most, tmp_path):
     path = tmp_path / f"holdfast-{name}.service"
     text = (TEMPLATES / f"{path.name}.j2").read_text(encoding="utf-8")
@@ -70,7 +74,7 @@ def test_a_unit_exposes_no_more_than_it_needs(name, most, tmp_path):
     assert float(exposure[1]) <= most, found.stdout
 
 
-@pytest.mark.parametrize("name", ["crm", "metrics", "leave"])
+@pytest.mark.parametrize("name", ["crm", "metrics", "leave", "rehearse"])
 def test_a_unit_has_a_call_refused_instead_of_being_ended_for_it(name):
     assert unit(name)["SystemCallErrorNumber"] == ["EPERM"]
     assert unit(name)["NoNewPrivileges"] == ["yes"]
@@ -88,6 +92,39 @@ def test_a_crm_reaches_what_fence_agents_need():
     assert "@raw-io" not in crm["SystemCallFilter"]
     capabilities = {"CAP_DAC_OVERRIDE", "CAP_NET_RAW", "CAP_SYS_RAWIO", "CAP_SYS_ADMIN", "CAP_KILL"}
     assert capabilities <= {*crm["CapabilityBoundingSet"]}
+
+
+def test_a_rehearsal_may_do_what_the_crm_may_that_calls_the_same_agents():
+    bounds = ("NoNew", "Private", "Protect", "Restrict", "SystemCall", "Capability", "DeviceAllow")
+    crm, rehearse = (
+        {key: value for key, value in unit(name).items() if key.startswith(bounds)}
+        for name in ("crm", "rehearse")
+    )
+    assert rehearse == crm
+
+
+def timer(host_id):
+    text = (TEMPLATES / "holdfast-rehearse.timer.j2").read_text(encoding="utf-8")
+    surroundings = jinja2.Environment(trim_blocks=True)
+    lines = surroundings.from_string(text).render(__node_host_id=host_id).splitlines()
+    return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+
+
+def test_no_two_nodes_rehearse_in_the_same_minute():
+    times = {timer(host_id)["OnCalendar"] for host_id in range(1, 1441)}
+    assert len(times) == 1440
+    assert timer(3)["OnCalendar"] == "*-*-* 01:51:00"
+    first = {timer(host_id)["OnActiveSec"] for host_id in range(1, 61)}
+    assert len(first) == 60, "not all at once after a deployment either"
+
+
+@pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed"
+)
+def test_systemd_takes_the_time_of_the_timer():
+    command = ["systemd-analyze", "calendar", timer(2000)["OnCalendar"]]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert found.returncode == 0, found.stdout + found.stderr
 
 
 def test_the_metrics_can_be_read_by_the_node_exporter():

@@ -155,7 +155,12 @@ FIRING = {
     },
     "HoldfastDaemonGone": {'holdfast_daemon_up{cluster="c",daemon="lrm"}': "0x40"},
     "HoldfastNodeFenced": {'holdfast_node_state{cluster="c",node="n2",state="off"}': "1x40"},
-    "HoldfastProblems": {'holdfast_problems{cluster="c"}': "1x40"},
+    "HoldfastErrors": {
+        'holdfast_condition{cluster="c",condition="node_not_online",severity="error"}': "1x40"
+    },
+    "HoldfastWarnings": {
+        'holdfast_condition{cluster="c",condition="drain_blocked",severity="warning"}': "1x80"
+    },
     "HoldfastFenceUnproved": {'holdfast_node_state{cluster="c",node="n2",state="fence"}': "1x40"},
     "HoldfastFenceFailed": told(
         "0x8 1x40", "fence_attempts_total", "n1", node="n2", result="failed"
@@ -194,7 +199,11 @@ FIRING = {
 }
 """What makes an alert fire within ten minutes; the values are of every 15 seconds."""
 
-AFTER = {"HoldfastMaintenanceForgotten": "5h", "HoldfastDisarmForgotten": "5h"}
+AFTER = {
+    "HoldfastMaintenanceForgotten": "5h",
+    "HoldfastDisarmForgotten": "5h",
+    "HoldfastWarnings": "18m",
+}
 """When it is looked, where ten minutes are not enough."""
 
 QUIET = {
@@ -246,7 +255,12 @@ QUIET = {
     },
     "HoldfastDisarmForgotten": {'holdfast_disarmed{cluster="c"}': "1x600 0x700"},
     "HoldfastNodeFenced": {'holdfast_node_state{cluster="c",node="n2",state="off"}': "0x40"},
-    "HoldfastProblems": {'holdfast_problems{cluster="c"}': "1 1 1 0x37"},
+    "HoldfastErrors": {
+        'holdfast_condition{cluster="c",condition="node_not_online",severity="error"}': "1 1 1 0x37"
+    },
+    "HoldfastWarnings": {
+        'holdfast_condition{cluster="c",condition="failover",severity="warning"}': "1x40 0x40"
+    },
     "HoldfastMetricsStale": {'holdfast_metrics_written_timestamp_seconds{cluster="c"}': "0+15x40"},
     "HoldfastAllMetricsStale": {
         **told("0x40", "metrics_written_timestamp_seconds", "n1"),

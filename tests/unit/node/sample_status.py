@@ -54,7 +54,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.for
     foreseen,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
-    problems,
+    conditions,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
     status as report_status,
@@ -80,7 +80,7 @@ def healthy(at=AT):
 
 def on_hold(hold, at=AT):
     """The healthy cluster in global maintenance."""
-    return {**healthy(at), "global_maintenance": True, "maintenance": asdict(hold)}
+    return with_problems({**healthy(at), "global_maintenance": True, "maintenance": asdict(hold)})
 
 
 def being_disarmed(waits):
@@ -268,6 +268,7 @@ def build(state, *, leases=None, scores=None, maintenance=None, hold=None, disar
             "heartbeat": 5000 + number,
             "host_lease": report_status._host_lease(lease),
             "problem": "",
+            "blocked": {},
         }
     status = {
         "cluster": "demo",
@@ -291,6 +292,9 @@ def build(state, *, leases=None, scores=None, maintenance=None, hold=None, disar
         "damaged_copies": [],
         "authentication": {"policy": "off", "not_authentic": [], "key_problem": ""},
         "config_taken_up": wanted.version,
+        "fencing": None,
+        "unanswered": {},
+        "leases_being_freed": [],
         "manager": {"node": state.manager, "epoch": state.epoch, "active": True},
         "configuration_lease": {"node": "n1", "epoch": wanted.version, "active": False},
         "nodes": nodes,
@@ -299,18 +303,14 @@ def build(state, *, leases=None, scores=None, maintenance=None, hold=None, disar
         "failovers": [failover_data(one) for one in state.failovers],
         "events": [asdict(event) for event in state.events],
     }
-    status["problems"] = problems.problems(status)
-    status["remarks"] = problems.remarks(status)
-    status["under_way"] = problems.under_way(status)
+    conditions.add_conditions(status)
     return json.loads(json.dumps(status))
 
 
 def with_problems(status):
     """A copy of *status* whose problems are found again, after a test has changed it."""
     fresh = copy.deepcopy(status)
-    fresh["problems"] = problems.problems(fresh)
-    fresh["remarks"] = problems.remarks(fresh)
-    fresh["under_way"] = problems.under_way(fresh)
+    conditions.add_conditions(fresh)
     return fresh
 
 

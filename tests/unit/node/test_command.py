@@ -386,11 +386,6 @@ def test_a_check_has_the_exit_statuses_of_monitoring_plugins(config, cluster, tm
     words = ["check", "--config", str(config)]
     assert main(words) == 0
     assert capsys.readouterr().out.startswith("HOLDFAST OK - Cluster c1: 3 nodes, 3 online")
-    report = ["--rehearsal-age", "30", "--rehearsals", str(tmp_path / "none.json")]
-    assert main([*words, *report]) == 1
-    told = capsys.readouterr().out
-    assert told.startswith("HOLDFAST WARNING - No rehearsal of fencing is known on this node")
-    assert "rehearsed for 30 days" not in told, "another node may have the report"
     state = cluster.read_manager()
     cluster.write_manager(state.with_node("n2", NodeStatus(NodeState.OFF, proof=verified_off())))
     assert main(words) == 2
@@ -401,7 +396,7 @@ def test_a_check_has_the_exit_statuses_of_monitoring_plugins(config, cluster, tm
 
 
 @pytest.mark.parametrize(
-    "more", [["--nosuch"], ["--timeout", "1"], ["--rehearsal-age", "abc"], ["more words"]]
+    "more", [["--nosuch"], ["--timeout", "1"], ["--rehearsals"], ["more words"]]
 )
 def test_a_check_that_is_not_understood_is_unknown_to_monitoring_and_not_critical(
     config, cluster, capsys, more
@@ -413,22 +408,6 @@ def test_a_check_that_is_not_understood_is_unknown_to_monitoring_and_not_critica
         " see holdfast check --help.\n"
     )
     assert "usage: holdfast" in said.err
-
-
-def test_a_report_of_rehearsals_that_cannot_be_read_hides_no_problem(
-    config, cluster, tmp_path, capsys
-):
-    report = tmp_path / "report.json"
-    report.write_text("{")
-    words = ["check", "--config", str(config), "--rehearsal-age", "30", "--rehearsals", str(report)]
-    assert main(words) == 1
-    told = capsys.readouterr().out
-    assert told.startswith("HOLDFAST WARNING - ") and str(report) in told
-    state = cluster.read_manager()
-    cluster.write_manager(state.with_node("n2", NodeStatus(NodeState.OFF, proof=verified_off())))
-    assert main(words) == 2
-    told = capsys.readouterr().out
-    assert told.startswith("HOLDFAST CRITICAL - Node n2 is off") and str(report) in told
 
 
 def test_names_are_listed_one_in_a_line(config, cluster, tmp_path, capsys):

@@ -8,10 +8,6 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.report import (
-    NodeReport,
-    Rehearsal,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.health import (
     Level,
     judge_health,
@@ -27,13 +23,6 @@ from ansible_collections.holdfast.ha.tests.unit.node.sample_status import (
     with_problems,
 )
 
-DAY = 86400.0
-
-
-def rehearsed(age, verdict="works"):
-    report = NodeReport((Rehearsal(AT - age * DAY, "asked", verdict, ()),))
-    return dict.fromkeys(("n1", "n2", "n3"), report)
-
 
 def drained():
     status = healthy()
@@ -43,7 +32,7 @@ def drained():
         "since": AT - 60,
         "until": 0,
     }
-    return status
+    return with_problems(status)
 
 
 def with_inline_secret():
@@ -55,9 +44,8 @@ def with_inline_secret():
 def recovering():
     status = after_failover()
     status["nodes"]["n2"]["state"] = "online"
-    status["problems"] = []
     status["failovers"][0]["finished"] = 0
-    return status
+    return with_problems(status)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +61,7 @@ def recovering():
             "The cluster is disarmed (freeze) for 1m 0s by ada: new switches. Nothing is fenced,",
         ),
         (disarmed(), Level.WARNING, "The cluster is disarmed (freeze). Nothing is fenced,"),
-        (recovering(), Level.WARNING, "The failover of node n2 is under way."),
+        (recovering(), Level.WARNING, "The failover of node n2 is in progress."),
         (after_failover(), Level.CRITICAL, "Node n2 is off"),
         (in_trouble(), Level.CRITICAL, "Service mail is error"),
     ],
@@ -87,34 +75,11 @@ def test_the_worst_counts(status, level, said):
 
 def test_numbers_stand_behind_a_bar_that_no_text_can_make():
     status = in_trouble()
-    status["problems"].append("an agent said: a | b=1")
+    status["conditions"][0]["text"] = "an agent said: a | b=1"
     line = judge_health(status).line()
     assert line.count("|") == 1
     assert "\n" not in line
     assert " nodes=4 " in line.partition("|")[2]
-
-
-@pytest.mark.parametrize(
-    ("rehearsals", "level"),
-    [
-        (rehearsed(29), Level.OK),
-        (rehearsed(31), Level.WARNING),
-        ({}, Level.WARNING),
-        (rehearsed(1, "fails"), Level.CRITICAL),
-    ],
-)
-def test_a_rehearsal_that_is_overdue_is_a_warning_and_one_that_failed_critical(rehearsals, level):
-    assert judge_health(healthy(), rehearsals, 30.0).level is level
-    assert judge_health(healthy(), rehearsals).level is Level.OK
-
-
-def test_what_else_is_in_doubt_is_a_warning_beside_what_is_critical():
-    doubt = "The report x is no report."
-    health = judge_health(healthy(), warnings=(doubt,))
-    assert health.line().startswith(f"HOLDFAST WARNING - {doubt}")
-    health = judge_health(after_failover(), warnings=(doubt,))
-    assert health.level is Level.CRITICAL
-    assert "Node n2 is off" in health.line() and doubt in health.line()
 
 
 def test_what_is_not_known_is_said_as_such():

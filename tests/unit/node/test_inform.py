@@ -70,7 +70,7 @@ def test_a_service_that_was_lost_with_a_node_is_waited_for(cluster):
     with pytest.raises(HoldfastError, match="Service web is recovery: no node can take it"):
         wait(cluster)
     says(cluster, OFF, ServiceStatus(ServiceState.REQUEST_START, "n1"), replace(LOST, finished=0.0))
-    with pytest.raises(HoldfastError, match="The failover of node n2 is under way"):
+    with pytest.raises(HoldfastError, match="The failover of node n2 is in progress"):
         wait(cluster)
 
 
@@ -114,7 +114,7 @@ def test_a_change_that_the_manager_has_not_taken_up_is_waited_for(cluster, until
 
 def test_a_node_that_is_out_of_its_maintenance_is_settled_once_its_lrm_is(cluster):
     says(cluster, NodeStatus(NodeState.ONLINE, mode="maintenance"), RUNNING)
-    told = "Node n2 is not at its usual work yet: its LRM still keeps it empty."
+    told = "Node n2 takes no services yet: its LRM still keeps it empty."
     with pytest.raises(HoldfastError, match=told):
         wait(cluster, until="settled", recovered_from=None)
     with pytest.raises(HoldfastError) as caught:
@@ -128,7 +128,7 @@ def test_a_node_that_is_out_of_its_maintenance_is_settled_once_its_lrm_is(cluste
 def test_what_a_node_is_at_beside_its_usual_work_is_under_way(cluster, mode):
     says(cluster, NodeStatus(NodeState.ONLINE, mode=mode), RUNNING)
     (told,) = wait(cluster, until="now", recovered_from=None).values["under_way"]
-    assert told.startswith("Node n2 is not at its usual work yet: ")
+    assert told.startswith("Node n2 takes no services yet: ")
     says(cluster, NodeStatus(NodeState.OFFLINE, mode=mode, proof=verified_off()), RUNNING)
     assert wait(cluster, until="now", recovered_from=None).values["under_way"] == []
 

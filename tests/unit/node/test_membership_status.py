@@ -30,12 +30,17 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
     ForeignHosts,
     places,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import problems
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
+    conditions,
+    record_problems,
+    wording,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.board import (  # noqa: E501
     Board,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import verified_off
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration
+from ansible_collections.holdfast.ha.tests.unit.node.sample_status import healthy
 
 N2 = Member("n2", 2, "127.0.0.1", 21006)
 
@@ -56,48 +61,55 @@ def without(membership, name):
 
 
 def test_a_node_that_the_manager_does_not_have_is_shown_as_unknown(own):
-    assert problems.unknown_node("n2", N2, ClusterState()) == {}
-    assert problems.unknown_node("n2", N2, state_of(own)) == {}
-    found = problems.unknown_node("n2", N2, state_of(without(own, "n2")))
+    assert record_problems.unknown_node("n2", N2, ClusterState()) == {}
+    assert record_problems.unknown_node("n2", N2, state_of(own)) == {}
+    found = record_problems.unknown_node("n2", N2, state_of(without(own, "n2")))
     assert found["state"] == "unknown"
     assert "(version 5) does not have it: run the playbook deploy" in found["reason"]
     other = make_membership({**own.members, "n2": Place(8)}, "f")
-    found = problems.unknown_node("n2", N2, state_of(other))
+    found = record_problems.unknown_node("n2", N2, state_of(other))
     assert "has it with host id 8" in found["reason"]
 
 
 def test_a_node_that_runs_with_another_membership_has_a_problem(own):
     state = state_of(own)
     for report in (None, Sight(), Sight(node="n2"), Sight(node="n2", membership=own.digest)):
-        assert problems.node_problem("n2", report, state) == ""
+        assert record_problems.node_problem("n2", report, state) == ""
     other = Sight(node="n2", membership="0" * 32, membership_differs="it lacks n3")
-    found = problems.node_problem("n2", other, state)
+    found = record_problems.node_problem("n2", other, state)
     assert "cannot be manager" in found
     assert "(version 5): it lacks n3; run the playbook deploy" in found
     off = state.with_node("n2", NodeStatus(NodeState.OFF, proof=verified_off()))
-    assert problems.node_problem("n2", other, off) == ""
+    assert record_problems.node_problem("n2", other, off) == ""
 
 
 def test_a_record_under_another_name_is_a_problem(own):
-    found = problems.node_problem("n2", Sight(node="n7"), state_of(own))
+    found = record_problems.node_problem("n2", Sight(node="n7"), state_of(own))
     assert "is that of n7" in found
+
+
+def errors(status):
+    found = conditions.find_conditions({**status, "services": {}})
+    return wording.texts(found, wording.Severity.ERROR)
 
 
 def test_the_configuration_of_this_node_and_foreign_hosts_are_problems(own, tmp_path):
     here = configuration(tmp_path)
     state = replace(state_of(own), foreign_hosts={"9": "n9"})
-    status = {"membership": problems.membership_status(here, state), "nodes": {}}
+    status = {**healthy(), "membership": record_problems.membership_status(here, state)}
+    status["nodes"] = {}
     assert status["membership"]["differs"] == ""
-    (problem,) = problems.membership_problems(status)
+    (problem,) = errors(status)
     assert problem.startswith("Host id 9 (n9) runs, but is not in the cluster's membership")
     wider = make_membership({**own.members, "n4": Place(4)}, "f")
-    status["membership"] = problems.membership_status(here, state_of(wider))
-    (problem,) = problems.membership_problems(status)
+    status["membership"] = record_problems.membership_status(here, state_of(wider))
+    (problem,) = errors(status)
     assert problem.startswith("The configuration file of n1 is not")
     assert "it lacks n4" in problem
-    status["nodes"] = {"n1": {"problem": "it cannot be manager: it lacks n4"}}
-    assert problems.membership_problems(status) == []
-    none = problems.membership_status(here, ClusterState())
+    node = {**healthy()["nodes"]["n1"], "problem": "it cannot be manager: it lacks n4"}
+    status["nodes"] = {"n1": node}
+    assert errors(status) == ["Node n1: it cannot be manager: it lacks n4."]
+    none = record_problems.membership_status(here, ClusterState())
     assert (none["version"], none["members"]) == (0, [])
 
 

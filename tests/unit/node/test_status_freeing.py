@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.lease_freeing import (  # noqa: E501
     Freeing,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.problems import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.record_problems import (  # noqa: E501
     UNHELD,
     leases_being_freed,
 )

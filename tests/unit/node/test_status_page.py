@@ -49,7 +49,7 @@ ALLOWED = {
     *("html", "head", "meta", "title", "style", "body", "header", "main", "footer", "section"),
     *("article", "figure", "details", "summary", "h1", "h2", "h3", "p", "div", "span", "strong"),
     *("time", "ul", "li", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tr", "th"),
-    *("td", "svg", "text", "rect", "a"),
+    *("td", "svg", "text", "rect", "a", "code"),
 }
 
 MAKERS = [sample.healthy, sample.after_failover, sample.in_trouble]
@@ -187,7 +187,7 @@ def test_all_leases_are_listed_with_holder_and_version():
 def test_the_verdict_and_each_problem_are_in_the_header():
     status = sample.in_trouble()
     header = Page(render_page(status)).all("header")[0]["text"]
-    assert "4 problems" in header
+    assert "4 errors, 2 warnings" in header
     assert all(problem in header for problem in status["problems"])
 
 

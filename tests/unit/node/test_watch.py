@@ -27,7 +27,7 @@ def test_a_failover_is_told_step_by_step_and_once():
     text = "\n".join(told)
     for part in ("suspected  n2:", "fence  n2:", "proof  n2:", "started  vm:100 on n3:"):
         assert text.count(part) == 1
-    assert any("problem: Node n2 is off" in line for line in told)
+    assert any("error: Node n2 is off" in line for line in told)
     assert changes(after, copy.deepcopy(after)) == []
     back = changes(after, {**healthy(), "events": after["events"]})
     assert len(back) == 1 and "no longer: Node n2 is off" in back[0]
@@ -37,7 +37,8 @@ FAILING = "Node n2 is to be fenced: attempt {} failed: {} gave no answer; next i
 
 
 def with_problems(*problems):
-    return {**healthy(), "problems": list(problems)}
+    conditions = [{"severity": "error", "text": text} for text in problems]
+    return {**healthy(), "problems": list(problems), "conditions": conditions}
 
 
 def test_a_problem_of_which_only_numbers_change_is_told_once():
@@ -60,7 +61,7 @@ def test_a_problem_of_which_only_numbers_change_is_told_once():
 def test_a_problem_of_something_else_is_another_one(before, after):
     told = changes(with_problems(before), with_problems(after))
     assert [line.partition("Z  ")[2] for line in told] == [
-        f"problem: {after}",
+        f"error: {after}",
         f"no longer: {before}",
     ]
 

@@ -24,8 +24,8 @@ from ..process.run import Outcome, run
 from ..result import Result
 from ..storage.whole_file import write_text
 from ..text import clean
+from .report.conditions import unsettled
 from .report.inventory import checked_status
-from .report.problems import problems, under_way
 from .report.status import in_time, read_status
 from .report.text import render_failover, render_text
 
@@ -98,7 +98,7 @@ def _missing(status: dict[str, Any], options: Mapping[str, Any]) -> list[str]:
         return _missing_without(status, options["recovered_from"])
     missing = [
         one
-        for one in (*status["problems"], *status["under_way"])
+        for one in unsettled(status)
         if options["until"] == "settled" or not one.startswith("Node ")
     ]
     node = options["failover_of"]
@@ -126,7 +126,7 @@ def _missing_without(status: dict[str, Any], node: str) -> list[str]:
         lost.update(failovers[-1]["services"])
     services = {name: one for name, one in status["services"].items() if name in lost}
     part = {**status, "nodes": {}, "services": services, "failovers": failovers, "disarm": None}
-    return [*problems(part), *under_way(part)]
+    return unsettled(part)
 
 
 def write_page_in_time(

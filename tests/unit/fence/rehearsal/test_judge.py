@@ -267,18 +267,30 @@ def test_what_an_agent_waits_is_compared_with_the_time_that_an_off_has(timeout, 
 
 
 def test_the_seconds_of_a_plug_are_those_of_the_slowest_answer():
-    slow = replace(ON, seconds=12.0)
+    slow = replace(ON, seconds=7.0)
     found = verdicts(configuration(**ONE), {("outlets", "1"): slow}, ["n1"])["n1"]
-    assert found.steps[0].seconds == 12.0
-    assert any("took 12.0 of its 20 seconds" in one for one in found.remarks)
+    assert found.steps[0].seconds == 7.0
 
 
-def test_a_slow_answer_is_remarked_before_it_is_too_slow():
-    slow = device("outlets", seconds=11.0)
+@pytest.mark.parametrize(
+    ("seconds", "verdict", "remarked"),
+    [
+        (4.9, "works", False),
+        (5.1, "works", True),
+        (9.9, "works", True),
+        (10.1, "fails", False),
+        (16.0, "fails", False),
+    ],
+)
+def test_an_off_and_its_verification_have_to_fit_into_the_timeout(seconds, verdict, remarked):
+    slow = device("outlets", seconds=seconds)
     found = verdicts(configuration(**ONE), {("outlets", "1"): ON}, ["n1"], outlets=slow)["n1"]
-    assert found.verdict == "works"
-    assert any("took 11.0 of its 20 seconds" in one for one in found.remarks)
-    assert described(found)["steps"][0]["seconds"] == 11.0
+    assert found.verdict == verdict
+    assert any("an off with its verification takes two" in one for one in found.remarks) is remarked
+    assert any(f"takes at least {2 * seconds:.1f}" in one for one in found.problems) is (
+        verdict == "fails"
+    )
+    assert described(found)["steps"][0]["seconds"] == seconds
 
 
 @pytest.mark.parametrize(

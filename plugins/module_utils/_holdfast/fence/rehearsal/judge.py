@@ -25,7 +25,10 @@ DEGRADED = "degraded"
 FAILS = "fails"
 
 SHARE_OF_TIMEOUT = 0.5
-"""The share of its timeout that an answer may take without a remark."""
+"""The share of its timeout that an off with its verification may take without a remark."""
+
+CALLS_OF_A_FENCE = 2
+"""The calls within one timeout: the off, and the status that proves it."""
 
 _NO_PROBLEM = ""
 _TOLD = ("level", "evidence", "power", "timeout")
@@ -329,6 +332,14 @@ def _problems_of_use(case: _Case) -> Iterator[str]:
             f"its agent waits {own_wait:g} seconds by its own parameters, and the timeout is"
             f" {timeout:g} seconds"
         )
+        return
+    slowest = max(found.seconds, plug.seconds)
+    least = own_wait + CALLS_OF_A_FENCE * slowest
+    if least > timeout:
+        yield (
+            f"an answer took {slowest:.1f} seconds, so an off with its verification takes at least"
+            f" {least:.1f} seconds, and the timeout is {timeout:g} seconds"
+        )
 
 
 def _problems_of_list(case: _Case) -> Iterator[str]:
@@ -372,10 +383,12 @@ def _remarks(case: _Case) -> Iterator[str]:
         yield "the device does not list it, though it has a state"
     if found.unhealthy and plug.power != "unknown":
         yield f"it answers for the plug, but {found.unhealthy}"
-    slowest = max(found.seconds, plug.seconds)
-    timeout = case.device.timeout
-    if slowest > SHARE_OF_TIMEOUT * timeout:
-        yield f"an answer took {slowest:.1f} of its {timeout:g} seconds"
+    slowest, timeout = max(found.seconds, plug.seconds), case.device.timeout_of("off")
+    if SHARE_OF_TIMEOUT * timeout < CALLS_OF_A_FENCE * slowest <= timeout:
+        yield (
+            f"an answer took {slowest:.1f} seconds; an off with its verification takes two, and the"
+            f" timeout is {timeout:g} seconds"
+        )
 
 
 def _number(value: object) -> float:

@@ -27,6 +27,7 @@ from ..run_notes import end_of_predecessor, freeing
 from .fence_orders import Orders
 from .heartbeat import PublishedTrouble
 from .network import Network
+from .network_check import NetworkCheck
 from .observer import Observer
 from .performing import ROUND, Daemon, clocks_and_journal, play, read_clocks
 from .record_guard import read_stored
@@ -37,6 +38,7 @@ from .telemetry import (
     ROUND_TOOK,
     ROUNDS_THROWN_AWAY,
     STORAGE_LOOK,
+    UNANSWERED,
 )
 
 # What weighs nodes by their load is loaded with its first question elsewhere; here it may come when
@@ -68,6 +70,12 @@ class ClusterDaemon(Daemon):
         self._observer = observer or Observer(configuration, self._storage, self._network, clock)
         self._orders = orders or Orders(configuration, self._wake)
         self._published = PublishedTrouble(configuration.run_directory, clock)
+        members = configuration.members
+        self._network_check = NetworkCheck(
+            sorted(set(members) - {configuration.node}),
+            lambda node: self._network.ask(members[node]),
+            clock(),
+        )
         self._stop = False
         timing = LeaseTiming(configuration.sanlock.io_timeout)
         self._crm = start_crm(
@@ -90,6 +98,7 @@ class ClusterDaemon(Daemon):
             self.round()
             self._notifier.alive()
             self._telemetry.timed(ROUND_TOOK, self._clock() - begun)
+            self._check_network()
             self._keep_telemetry()
             self._listen(ROUND - (self._clock() - begun))
         self._play(cycle.end(self._crm))
@@ -186,6 +195,13 @@ class ClusterDaemon(Daemon):
     def _listen(self, seconds: float) -> None:
         _hinted, answered = self._network.listen(max(seconds, 0.0))
         self._observer.answered(answered)
+        self._network_check.note_answers(answered, self._clock())
+
+    def _check_network(self) -> None:
+        now = self._clock()
+        self._network_check.turn(now)
+        for node, seconds in self._network_check.unanswered(now).items():
+            self._telemetry.set(UNANSWERED, seconds, node=node)
 
     def _on_term(self, *_arguments: object) -> None:
         self._stop = True

@@ -37,6 +37,7 @@ JOB = "job"
 FENCE = "fence"
 FENCES_UNDER_WAY = "fences_under_way"
 DATAGRAMS_REFUSED = "datagrams_refused"
+UNANSWERED = "unanswered"
 
 Labels = tuple[tuple[str, str], ...]
 

@@ -136,7 +136,7 @@ def _unfence(options: argparse.Namespace) -> int:
 
 def _rehearse(options: argparse.Namespace) -> int:
     from ...text import clean
-    from ..report.metrics import DEFAULT_REPORT
+    from ..report.readiness import rehearsal_path
     from .rehearse_fence import rehearse_fence
 
     configuration = load_config(options)
@@ -147,7 +147,7 @@ def _rehearse(options: argparse.Namespace) -> int:
         "nodes": options.nodes or None,
         "running": [],
         "node_config": options.config,
-        "report": options.report or str(DEFAULT_REPORT),
+        "report": options.report or str(rehearsal_path(configuration)),
         "max_age": None,
         "consent": False,
         "with_services": False,

@@ -44,11 +44,6 @@ LEAST_EVERY = 0.2
 SUFFIX = ".prom"
 """The node exporter's textfile collector reads files that end so, and no others."""
 
-NO_REPORT = (
-    "No rehearsal of fencing is known on this node: there was none, or the report {} is on another"
-    " node, which carried them out; ask that one, or name a copy with --rehearsals."
-)
-
 _ENTER = "\x1b[?1049h\x1b[?25l"
 _LEAVE = "\x1b[?25h\x1b[?1049l"
 _AGAIN = "\x1b[H"
@@ -69,7 +64,7 @@ def register(commands: Any) -> None:
         ("metrics", _metrics, "print or write metrics for Prometheus"),
     )
     add_config(*parsers)
-    watch, history, check, list_, lint, metrics = parsers
+    watch, history, _check_parser, list_, lint, metrics = parsers
     interval = f"refresh interval in seconds (default {EVERY:g})"
     watch.add_argument("--every", type=float, default=EVERY, metavar="SECONDS", help=interval)
     watch.add_argument("--html", metavar="FILE", help="keep a status page in FILE up to date")
@@ -89,10 +84,6 @@ def register(commands: Any) -> None:
     history.add_argument("--last", type=int, default=0, metavar="N", help="the newest N only")
     add_json(history)
 
-    check.add_argument(
-        "--rehearsal-age", type=float, default=0.0, metavar="DAYS", help="warn of older rehearsals"
-    )
-    check.add_argument("--rehearsals", metavar="FILE", help="their report, if not the usual")
     list_.add_argument("what", choices=("nodes", "services", "online", "manager"))
     add_json(lint)
     metrics.add_argument(
@@ -200,14 +191,14 @@ def _history(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from ..report.health import unknown
+    from ..report.health import judge_health, unknown
     from ..report.status import read_status_in_time
 
     try:
         status = read_status_in_time(load_config(options))
     except HoldfastError as error:
         return _print_health(unknown(str(error)))
-    return _print_health(_health(options, status))
+    return _print_health(judge_health(status))
 
 
 def _print_health(health: Health) -> int:
@@ -226,26 +217,6 @@ def refuse_check(arguments: Sequence[str]) -> int:
     return _print_health(
         unknown(f"The command line is not understood: {said}; see holdfast check --help.")
     )
-
-
-def _health(options: argparse.Namespace, status: dict[str, Any]) -> Health:
-    """Return the cluster's health, also where the report of the rehearsals cannot be read."""
-    from ..report.health import judge_health
-    from ..report.metrics import DEFAULT_REPORT
-
-    if not options.rehearsal_age:
-        return judge_health(status)
-    from ...fence.rehearsal.report import load_report
-
-    path = Path(options.rehearsals) if options.rehearsals else DEFAULT_REPORT
-    try:
-        known = load_report(path)
-    except HoldfastError as error:
-        return judge_health(status, warnings=(str(error),))
-    if not known:
-        # Each node for itself would say more than is known.
-        return judge_health(status, warnings=(NO_REPORT.format(path),))
-    return judge_health(status, known, options.rehearsal_age)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -312,7 +283,7 @@ def changes(before: dict[str, Any] | None, after: dict[str, Any]) -> list[str]:
     if before is None:
         _tone, verdict = wording.verdict(after)
         first = f"{at}  cluster {clean(after['cluster'])}: {verdict}; {wording.summary(after)}"
-        return [first, *(f"{at}  problem: {clean(one)}" for one in after["problems"])]
+        return [first, *(f"{at}  {kind}: {clean(one)}" for kind, one in _labelled(after))]
     known = [_key(event) for event in before["events"]]
     told = [
         f"{utc(event['at'])}  {clean(event['kind'])}  {wording.event_subject(event)}:"
@@ -322,10 +293,17 @@ def changes(before: dict[str, Any] | None, after: dict[str, Any]) -> list[str]:
     ]
     if wording.manager(before) != wording.manager(after):
         told.append(f"{at}  {wording.manager(after)}")
-    came, went = _came_and_went(before["problems"], after["problems"])
-    told.extend(f"{at}  problem: {clean(one)}" for one in came)
-    told.extend(f"{at}  no longer: {clean(one)}" for one in went)
+    came, went = _came_and_went(_labelled(before), _labelled(after))
+    told.extend(f"{at}  {kind}: {clean(one)}" for kind, one in came)
+    told.extend(f"{at}  no longer: {clean(one)}" for _kind, one in went)
     return told
+
+
+def _labelled(status: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return each error and warning of a status with its severity."""
+    return [
+        (one["severity"], one["text"]) for one in status["conditions"] if one["severity"] != "note"
+    ]
 
 
 def screen(text: str, height: int) -> str:
@@ -337,24 +315,30 @@ def screen(text: str, height: int) -> str:
     return "\n".join([*lines[: height - 1], f"... {left} more lines; holdfast status shows all"])
 
 
-def _came_and_went(before: list[str], after: list[str]) -> tuple[list[str], list[str]]:
-    """Return the problems that are new and those that are gone.
+Labelled = tuple[str, str]
+"""The severity of a condition, and its text."""
+
+
+def _came_and_went(
+    before: list[Labelled], after: list[Labelled]
+) -> tuple[list[Labelled], list[Labelled]]:
+    """Return the conditions that are new and those that are gone.
 
     One of which only numbers changed, such as the attempts of a fence, is neither.
     """
     went = [one for one in before if one not in after]
     came = []
-    for text in (one for one in after if one not in before):
-        same = [one for one in went if _form(one) == _form(text)]
+    for new in (one for one in after if one not in before):
+        same = [one for one in went if _form(one[1]) == _form(new[1])]
         if same:
             went.remove(same[0])
         else:
-            came.append(text)
+            came.append(new)
     return came, went
 
 
 def _form(text: str) -> tuple[str, ...]:
-    """Return the text of a problem without the numbers that count on or away in it.
+    """Return the text of a condition without the numbers that count on or away in it.
 
     Its first two words say what it is about.  A number in a name or an address is none.
     """
@@ -368,10 +352,10 @@ def _key(event: dict[str, Any]) -> tuple[Any, ...]:
 
 def _metrics(options: argparse.Namespace) -> int:
     from ...storage.whole_file import write_text
-    from ..report.metrics import DEFAULT_REPORT, node_metrics
+    from ..report.metrics import node_metrics
 
     configuration = load_config(options)
-    report = Path(options.rehearsals) if options.rehearsals else DEFAULT_REPORT
+    report = Path(options.rehearsals) if options.rehearsals else None
     if options.write and not options.write.endswith(SUFFIX):
         raise InputError("--write", options.write, f"a file that ends in {SUFFIX}")
     if options.every is not None and not (options.write and options.every > 0):

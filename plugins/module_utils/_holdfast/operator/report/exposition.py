@@ -144,6 +144,9 @@ FENCE_ATTEMPTS = _metric(
     "fence_attempts_total", "Fences that this node sent and that ended, by result.", Kind.COUNTER
 )
 FENCES_UNDER_WAY = _metric("fences_under_way", "Fences that this node sent and that did not end.")
+UNANSWERED = _metric(
+    "network_unanswered_seconds", "How long a node has not answered this one; 0 if it answers."
+)
 DATAGRAMS_REFUSED = _metric(
     "datagrams_refused_total", "Datagrams that a daemon did not believe.", Kind.COUNTER
 )
@@ -155,7 +158,10 @@ REHEARSAL_WORKS = _metric(
 )
 
 # Of the cluster; the manager's node writes them, or each node while there is no manager.
-PROBLEMS = _metric("problems", "How many things of the cluster are not as they should be.")
+PROBLEMS = _metric("problems", "How many errors the status of the cluster has.")
+CONDITIONS = _metric(
+    "condition", "How often a condition of the table in docs/status.md holds, with its severity."
+)
 NOT_AUTHENTIC = _metric(
     "not_authentic", "How many blocks and records on the storage were not written by a member."
 )

@@ -9,18 +9,13 @@ Levels, exit statuses and the line are those of the Monitoring Plugins Developme
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...text import clean
 from . import wording
-
-if TYPE_CHECKING:
-    # The package fence takes longer to load than the answer takes.
-    from ...fence.rehearsal.report import NodeReport
-
-_DAY = 86400.0
+from .wording import Severity, texts
 
 
 class Level(enum.IntEnum):
@@ -48,37 +43,22 @@ class Health:
         return f"HOLDFAST {self.level.name} - {text}" + (f" | {numbers}" if numbers else "")
 
 
-def judge_health(
-    status: dict[str, Any],
-    rehearsals: Mapping[str, NodeReport] | None = None,
-    max_age: float = 0.0,
-    warnings: Sequence[str] = (),
-) -> Health:
-    """Return the health of the cluster; *status* is what ``read_status`` returns.
+def judge_health(status: dict[str, Any]) -> Health:
+    """Return the health of the cluster by its conditions; *status* is what ``read_status`` returns.
 
-    Problems are critical.  Its remarks, maintenance, a disarmed cluster, a failover under way and
-    *warnings* are warnings.  With *max_age* in days a failed rehearsal is critical, and an older
-    one a warning.
+    An error is critical, a warning a warning, and a note is OK.
     """
-    critical = [clean(one) for one in status["problems"]]
-    doubts = [*_warnings(status), *map(clean, warnings)]
-    if max_age:
-        from ...fence.rehearsal.judge import FAILS
-        from ...fence.rehearsal.report import NodeReport
-
-        known = rehearsals or {}
-        oldest = status["at"] - max_age * _DAY
-        for node in status["nodes"]:
-            report = known.get(node, NodeReport())
-            if report.verdict == FAILS:
-                critical.append(f"The last rehearsal of the fencing of {node} failed.")
-            elif max((one.at for one in report.rehearsals), default=0.0) < oldest:
-                doubts.append(f"The fencing of {node} was not rehearsed for {max_age:g} days.")
+    sentences: dict[Severity, list[str]] = {severity: [] for severity in Severity}
+    for one in status["conditions"]:
+        sentences[Severity(one["severity"])].append(
+            f"{clean(one['text'])} Next: {clean(one['next'])}."
+        )
+    critical, doubts = sentences[Severity.ERROR], sentences[Severity.WARNING]
     level = Level.CRITICAL if critical else Level.WARNING if doubts else Level.OK
     well = (
         f"Cluster {clean(status['cluster'])}: {wording.summary(status)}; {wording.manager(status)}."
     )
-    return Health(level, (*critical, *doubts) or (well,), _figures(status, len(critical)))
+    return Health(level, (*critical, *doubts) or (well,), _figures(status))
 
 
 def unknown(why: str) -> Health:
@@ -86,24 +66,10 @@ def unknown(why: str) -> Health:
     return Health(Level.UNKNOWN, (clean(why),), {})
 
 
-def _warnings(status: dict[str, Any]) -> list[str]:
-    found = [clean(one) for one in status["remarks"]]
-    if status["global_maintenance"]:
-        found.append(f"{wording.held(status)} {wording.GLOBAL_MAINTENANCE}".strip())
-    if status["disarm"] is not None:
-        found.append(f"{wording.disarmed(status)} {wording.DISARMED}")
-    for name, node in status["nodes"].items():
-        if node["maintenance"] is not None:
-            found.append(f"Node {clean(name)}: {wording.node_note(node, status['at'])}.")
-    for failover in status["failovers"]:
-        if not failover["finished"]:
-            found.append(f"The failover of node {clean(failover['node'])} is under way.")
-    return found
-
-
-def _figures(status: dict[str, Any], problems: int) -> dict[str, int]:
+def _figures(status: dict[str, Any]) -> dict[str, int]:
     return {
-        "problems": problems,
+        "problems": len(status["problems"]),
+        "warnings": len(texts(status["conditions"], Severity.WARNING)),
         "nodes": len(status["nodes"]),
         "nodes_online": wording.count_online(status),
         "services": len(status["services"]),

@@ -34,7 +34,7 @@ from ...documents import (
     whole,
 )
 from ...errors import DocumentError
-from .problems import UNHELD
+from .record_problems import UNHELD
 
 MANAGER = "manager"
 ONLINE = "online"

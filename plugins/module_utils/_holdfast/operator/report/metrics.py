@@ -22,18 +22,17 @@ from ...node.daemon import telemetry
 from ...node.daemon.telemetry import EVERY, Measured, read_telemetry, telemetry_path
 from ...version import VERSION
 from . import exposition
+from .conditions import CONDITIONS
 from .exposition import Sample, render_metrics
 from .history import phases
-from .problems import UNHELD
+from .readiness import rehearsal_path
+from .record_problems import UNHELD
 from .status import read_status_in_time
 
 if TYPE_CHECKING:
     # The package fence takes longer to load than all the rest.
     from ...fence.rehearsal.report import NodeReport
     from ...lease.sanlock_views import Renewals
-
-DEFAULT_REPORT = Path("/var/lib/holdfast/fence-rehearsal.json")
-"""The default report of the module ``fence_rehearsal``."""
 
 DAEMONS = ("lrm", "crm")
 MACHINE = "machine"
@@ -57,6 +56,7 @@ _VALUES = {
     telemetry.WORKERS_BUSY: exposition.WORKERS_BUSY,
     telemetry.FENCES_UNDER_WAY: exposition.FENCES_UNDER_WAY,
     telemetry.DATAGRAMS_REFUSED: exposition.DATAGRAMS_REFUSED,
+    telemetry.UNANSWERED: exposition.UNANSWERED,
 }
 FENCE_RESULTS = ("confirmed", "failed")
 """The label ``result`` of fences."""
@@ -82,7 +82,7 @@ class Known:
 
 def node_metrics(
     configuration: NodeConfiguration,
-    report: Path = DEFAULT_REPORT,
+    report: Path | None = None,
     *,
     whole_cluster: bool = False,
     clock: Callable[[], float] = time.monotonic,
@@ -91,13 +91,14 @@ def node_metrics(
     """Return the metrics of this node in the Prometheus text format.
 
     Those of the whole cluster are on the manager's node alone, so that they are stored once; on
-    each node without a manager, or with *whole_cluster*.  A damaged *report* counts as none.
+    each node without a manager, or with *whole_cluster*.  *report* is that of the rehearsals, this
+    node's own if None; a damaged one counts as none.
     """
     try:
         status: dict[str, Any] | None = read_status_in_time(configuration)
     except HoldfastError:
         status = None
-    rehearsals = _rehearsals(report)
+    rehearsals = _rehearsals(report or rehearsal_path(configuration))
     now = clock()
     measured = {
         daemon: read_telemetry(telemetry_path(configuration.run_directory, daemon), now)
@@ -143,6 +144,10 @@ def cluster_samples(status: dict[str, Any]) -> Iterator[Sample]:
     """Return the samples of the cluster; *status* is what ``read_status`` returns."""
     hold = status["maintenance"]
     yield Sample(exposition.PROBLEMS, len(status["problems"]))
+    held = [one["id"] for one in status["conditions"]]
+    for row in CONDITIONS:
+        labels = {"condition": row.id, "severity": row.severity.value}
+        yield Sample(exposition.CONDITIONS, held.count(row.id), labels)
     yield Sample(exposition.NOT_AUTHENTIC, len(status["authentication"]["not_authentic"]))
     yield Sample(exposition.UNDER_WAY, len(status["under_way"]))
     yield Sample(exposition.HELD, status["global_maintenance"])

@@ -29,7 +29,7 @@ from .page_html import (
 )
 from .page_plan import rebalance_plan
 from .page_style import style_sheet
-from .wording import Tone
+from .wording import Severity, Tone
 
 MARKS_SHOWN = 60
 """The most marks in a tile, the worst first; the others are a count."""
@@ -172,19 +172,30 @@ def _header(status: dict[str, Any]) -> Html:
             '<p class="banner" role="status"><strong>Disarmed.</strong>'
             f" {escaped(wording.disarmed(status))} {escaped(wording.DISARMED)}</p>"
         )
-    for kind, label in (
-        ("problems", "Problems"),
-        ("remarks", "Remarks"),
-        ("under_way", "Under way"),
-    ):
-        if status[kind]:
-            sentences = "\n".join(f"<li>{escaped(one)}</li>" for one in status[kind])
-            name = kind.replace("_", "-")
-            parts.append(f'<ul class="{name}" aria-label="{label}">\n{sentences}\n</ul>')
+    for severity, (name, label) in _LISTS.items():
+        found = [one for one in status["conditions"] if one["severity"] == severity.value]
+        if found:
+            rows = "\n".join(_condition(one) for one in found)
+            parts.append(f'<ul class="{name}" aria-label="{label}">\n{rows}\n</ul>')
     if status["backend"] == "embedded":
         parts.append(f'<p class="note">{escaped(wording.EMBEDDED)}</p>')
     parts.append("</header>")
     return Html("\n".join(parts))
+
+
+_LISTS = {
+    Severity.ERROR: ("problems", "Errors"),
+    Severity.WARNING: ("warnings", "Warnings"),
+    Severity.NOTE: ("under-way", "In progress"),
+}
+"""The style and the label of the list of each severity."""
+
+
+def _condition(one: dict[str, str]) -> str:
+    advice = ""
+    if one["severity"] != Severity.NOTE.value:
+        advice = f' <span class="next">Next: <code>{escaped(one["next"])}</code></span>'
+    return f"<li>{escaped(one['text'])}{advice}</li>"
 
 
 def _section(title: str, content: Html) -> Html:
@@ -254,7 +265,7 @@ def _service_state(service: dict[str, Any], status: dict[str, Any]) -> Html:
 def _services(status: dict[str, Any]) -> Html:
     columns = [
         Column("Service"),
-        Column("State", tight=True),
+        Column(wording.state_heading(status), tight=True),
         Column("Node"),
         Column("For", tight=True),
         Column("Resources"),

@@ -54,11 +54,11 @@ time, dd, td, .number { font-variant-numeric: tabular-nums; }
 .banner { margin-top: 16px; padding: 12px 16px; border-left: 4px solid var(--warn);
   border-radius: 4px; background: var(--warn-ground); }
 .banner strong { color: var(--warn); }
-.problems, .remarks, .under-way { margin-top: 16px; padding: 12px 16px;
+.problems, .warnings, .under-way { margin-top: 16px; padding: 12px 16px;
   border-left: 4px solid var(--bad);
   border-radius: 4px; background: var(--bad-ground); }
-.remarks, .under-way { border-left-color: var(--warn); background: var(--warn-ground); }
-.problems li + li, .remarks li + li, .under-way li + li { margin-top: 6px; }
+.warnings, .under-way { border-left-color: var(--warn); background: var(--warn-ground); }
+.problems li + li, .warnings li + li, .under-way li + li { margin-top: 6px; }
 
 .state { display: inline-block; padding: 0 8px; border-radius: 4px; font-size: 13px;
   line-height: 20px; font-weight: 600; white-space: nowrap; }

@@ -34,15 +34,14 @@ from ...storage.authentication import Policy
 from ...storage.whiteboard.block import GlobalBlock, HostBlock
 from ...storage.whiteboard.board import Board
 from ...text import clean
-from .problems import (
+from .conditions import add_conditions
+from .readiness import blocked_drains, fencing_status, mode_since, unanswered
+from .record_problems import (
     UNHELD,
     leases_being_freed,
     membership_status,
     node_problem,
-    problems,
     recorded_name,
-    remarks,
-    under_way,
     unknown_node,
 )
 
@@ -85,6 +84,7 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
     wanted = declared.in_force(state.ended)
     leases = storage.leases.hosts()
     _add_troubles(troubles, configuration, board, reports, state)
+    blocked = blocked_drains(configuration, storage, state, wanted)
     nodes = {
         name: {
             **_node(name, state, wanted, reports.get(name)),
@@ -94,6 +94,7 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
             **_block(board.hosts.get(member.host_id)),
             "host_lease": _host_lease(leases.get(member.host_id)),
             "problem": troubles.get(name, ""),
+            "blocked": blocked.get(name, {}),
         }
         for name, member in sorted(configuration.members.items())
     }
@@ -122,6 +123,8 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
             "key_problem": storage.key.problem,
         },
         "membership": membership_status(configuration, state),
+        "fencing": fencing_status(configuration),
+        "unanswered": unanswered(configuration),
         "manager": _lease(configuration, storage, state, MANAGER_LEASE),
         "configuration_lease": _lease(configuration, storage, state, CONFIGURATION_LEASE),
         "nodes": nodes,
@@ -130,10 +133,8 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
         "failovers": [_failover(one) for one in map(asdict, state.failovers)],
         "events": [event_document(event) for event in state.events[-EVENTS_SHOWN:]],
     }
-    result["problems"] = problems(result)
-    result["remarks"] = remarks(result)
-    freeing = storage.freeing_records()
-    result["under_way"] = [*under_way(result), *leases_being_freed(freeing, nodes)]
+    result["leases_being_freed"] = leases_being_freed(storage.freeing_records(), nodes)
+    add_conditions(result)
     return result
 
 
@@ -224,6 +225,7 @@ def _node(name: str, state: ClusterState, wanted: Wanted, report: Sight | None) 
         "since": status.since,
         "proof": status.proved_by,
         "mode": status.mode,
+        "mode_since": mode_since(name, state),
         "maintenance": maintenance_document(maintenance) if maintenance is not None else None,
         "services": state.services_on(name),
         "left": list(report.left) if report is not None else [],

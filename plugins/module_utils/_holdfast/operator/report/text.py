@@ -17,7 +17,7 @@ from ...cluster.model.maintenance import utc
 from ...text import clean
 from . import wording
 from .history import steps, total
-from .wording import Tone
+from .wording import Severity, Tone
 
 EVENTS_SHOWN = 10
 FAILOVERS_SHOWN = 3
@@ -25,6 +25,7 @@ RESOURCES_WIDTH = 24
 LEAST_NOTE = 28
 """A last column with less room than this goes on lines of its own."""
 
+_SIGNS = {Severity.ERROR.value: "!", Severity.WARNING.value: "?", Severity.NOTE.value: "~"}
 _COLOURS = {Tone.GOOD: "32", Tone.WARN: "33", Tone.BAD: "31"}
 
 
@@ -84,17 +85,27 @@ def _headline(status: dict[str, Any], colour: bool, width: int) -> list[str]:
         sentences = f"{wording.disarmed(status)} {wording.DISARMED}"
         lines += ["", _painted(loud, Tone.WARN, colour)]
         lines += textwrap.wrap(sentences, max(width, 40))
-    signs = (("!", status["problems"]), ("?", status["remarks"]), ("~", status["under_way"]))
-    if any(told for _sign, told in signs):
+    if status["conditions"]:
         lines.append("")
-    for sign, told in signs:
-        for sentence in told:
-            lines += _wrapped(clean(sentence), width, f"  {sign} ", "    ")
+    for one in status["conditions"]:
+        sign = _SIGNS[one["severity"]]
+        lines += _wrapped(clean(one["text"]), width, f"  {sign} ", "    ")
+        if one["severity"] != Severity.NOTE.value:
+            lines.append(f"    next: {clean(one['next'])}")
     return lines
 
 
 def _nodes(status: dict[str, Any], colour: bool, width: int) -> list[str]:
-    header = ("NODE", "HOST ID", "STATE", "FOR", "HOST LEASE", "SCORE", "SERVICES", "WHY")
+    header = (
+        "NODE",
+        "HOST ID",
+        wording.state_heading(status).upper(),
+        "FOR",
+        "HOST LEASE",
+        "SCORE",
+        "SERVICES",
+        "WHY",
+    )
     rows = []
     for name, node in status["nodes"].items():
         lease = clean(node["host_lease"]["state"])
@@ -114,7 +125,7 @@ def _nodes(status: dict[str, Any], colour: bool, width: int) -> list[str]:
 
 
 def _services(status: dict[str, Any], colour: bool, width: int) -> list[str]:
-    header = ("SERVICE", "STATE", "NODE", "FOR", "RESOURCES", "WHY")
+    header = ("SERVICE", wording.state_heading(status).upper(), "NODE", "FOR", "RESOURCES", "WHY")
     rows = [
         [
             Cell(clean(service_id)),

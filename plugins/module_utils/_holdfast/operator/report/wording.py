@@ -8,6 +8,7 @@ All functions take the plain data of ``read_status`` or a part of it.  Ages coun
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from typing import Any
 
 from ...cluster.model.maintenance import utc
@@ -15,7 +16,7 @@ from ...cluster.model.observed import HostState
 from ...cluster.model.state import NodeState
 from ...cluster.model.states import ServiceState
 from ...text import age, clean
-from .problems import UNHELD
+from .record_problems import UNHELD
 
 UNTOLD = "-"
 """Shown where there is no value."""
@@ -28,6 +29,14 @@ EMBEDDED = (
     "Embedded backend: all nodes are on this one machine, which is for trying things out;"
     " it does not survive the machine."
 )
+
+
+class Severity(str, enum.Enum):
+    """error: something does not work; warning: it may soon not; note: a change is in progress."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
 
 
 class Tone(str, enum.Enum):
@@ -62,23 +71,52 @@ _LEASE_TONES = {
 }
 
 
+def texts(conditions: Iterable[dict[str, str]], severity: Severity) -> list[str]:
+    """Return the sentences of the *conditions* of one severity."""
+    return [one["text"] for one in conditions if one["severity"] == severity.value]
+
+
 def age_since(since: float, at: float) -> str:
     """Return how long ago *since* was at the time *at*, both in seconds since 1970."""
     return age(at - since) if since else UNTOLD
 
 
 def verdict(status: dict[str, Any]) -> tuple[Tone, str]:
-    """Return the state of the cluster in a few words, and its tone."""
-    count = len(status["problems"])
-    if count:
-        return Tone.BAD, "1 problem" if count == 1 else f"{count} problems"
+    """Return the state of the cluster in a few words, and its tone.
+
+    It is healthy only without an error and a warning in ``conditions``.
+    """
+    counts = [
+        f"{count} {severity.value}{'' if count == 1 else 's'}"
+        for severity in (Severity.ERROR, Severity.WARNING)
+        if (count := len(texts(status["conditions"], severity)))
+    ]
+    if status["problems"]:
+        return Tone.BAD, ", ".join(counts)
     if status["global_maintenance"]:
-        return Tone.WARN, "paused (global maintenance)"
-    if status["disarm"] is not None:
-        return Tone.WARN, f"{status['disarm']['state']} ({status['disarm']['mode']})"
+        counts.insert(0, "paused (global maintenance)")
+    elif status["disarm"] is not None:
+        counts.insert(0, f"{status['disarm']['state']} ({status['disarm']['mode']})")
+    if counts:
+        return Tone.WARN, ", ".join(counts)
     if status["under_way"]:
-        return Tone.WARN, "changes are under way"
+        return Tone.WARN, "changes in progress"
     return Tone.GOOD, "healthy"
+
+
+def is_current(status: dict[str, Any]) -> bool:
+    """Return whether a manager keeps the recorded states up to date.
+
+    If not, they are the last known ones: after a power cut of all nodes nothing may run.
+    """
+    return (
+        bool(status["manager"]["active"]) and status["manager_epoch"] >= status["manager"]["epoch"]
+    )
+
+
+def state_heading(status: dict[str, Any]) -> str:
+    """Return the heading of a column of states."""
+    return "State" if is_current(status) else "Last known state"
 
 
 def summary(status: dict[str, Any]) -> str:
@@ -86,7 +124,8 @@ def summary(status: dict[str, Any]) -> str:
     told = "no services declared"
     if status["services"]:
         told = f"{len(status['services'])} services, {count_as_wanted(status)} as configured"
-    return f"{len(status['nodes'])} nodes, {count_online(status)} online; {told}"
+    last = "" if is_current(status) else "last known: "
+    return f"{last}{len(status['nodes'])} nodes, {count_online(status)} online; {told}"
 
 
 def count_online(status: dict[str, Any]) -> int:
