@@ -34,6 +34,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.rep
     why_service,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
+    node_seen,
+    seen,
     service,
     started,
     state,
@@ -58,7 +60,7 @@ RUNS = started("n2", since=911.0, reason="the only node that can take it", faile
 
 def of_service(status=RUNS, wanted_=None, **changes):
     cluster = state({"web": status}, events=EVENTS, **changes)
-    return why_service("web", cluster, wanted_ or wanted(service()), 1000.0)
+    return why_service("web", cluster, seen(wanted_ or wanted(service())), 1000.0)
 
 
 def test_the_last_choice_is_told_with_those_that_were_rejected():
@@ -68,8 +70,62 @@ def test_the_last_choice_is_told_with_those_that_were_rejected():
     assert [one["kind"] for one in why["history"]] == ["start", "failed", "start"]
     text = render_why(why)
     assert "web is started on n2, for 1m 29s" in text
-    for part in ("n1: its start failed there", "n3: it is in maintenance", "failed on  n1"):
+    for part in ("n1: its start failed there", "n3: it is in maintenance", "failed on    n1"):
         assert part in text
+
+
+OFF = NodeStatus(NodeState.OFF, 950.0, "fenced", proof=verified_off("plug n1 is off"))
+
+
+@pytest.mark.parametrize(
+    ("status", "changes", "now", "others"),
+    [
+        (
+            started("n2", reason="the only node that can take it (n1: it is off)"),
+            {},
+            "it stays: no other node is preferred",
+            {"n1": "", "n3": ""},
+        ),
+        (
+            started("n2", reason="of n1, n2 it has the fewest services (0)"),
+            {"nodes": {"n1": OFF}},
+            "it stays: no other node is preferred",
+            {"n1": "it is off", "n3": ""},
+        ),
+        (
+            started("n2", state=ServiceState.RECOVERY),
+            {"nodes": {"n1": OFF, "n2": OFF, "n3": OFF}},
+            "no node can take it (n1: it is off; n2: it is off; n3: it is off)",
+            {"n1": "it is off", "n3": "it is off"},
+        ),
+        (started("n2", state=ServiceState.ERROR, reason="no image"), {}, "no image", None),
+        (
+            started("n2"),
+            {"hold": Maintenance("new switches", "ada", 5.0)},
+            "it is left as it is: the cluster is in global maintenance (by ada: new switches)",
+            None,
+        ),
+    ],
+)
+def test_the_reason_is_that_of_now_and_the_decision_is_history(status, changes, now, others):
+    nodes = changes.pop("nodes", {})
+    cluster = state({"web": status}, nodes, events=EVENTS, **changes)
+    why = why_service("web", cluster, seen(wanted(service())), 1000.0)
+    assert why["now"] == now
+    assert others is None or why["others"] == others
+    text = " ".join(render_why(why, 400).split())
+    assert f"why {now}" in text
+    assert f"last change {status.why}" in text
+
+
+def test_a_drained_node_makes_the_service_leave_or_says_why_it_cannot():
+    drained = wanted(service(), maintenance={"n2": Maintenance("disk", "ada", 5.0)})
+    cluster = state({"web": started("n2")})
+    moves = why_service("web", cluster, seen(drained), 1000.0)
+    assert moves["now"].startswith("it is to move to n1: n2 is in maintenance; ")
+    bound = {"n1": node_seen("n1", report=None), "n3": node_seen("n3", report=None)}
+    stuck = why_service("web", cluster, seen(drained, bound), 1000.0)
+    assert stuck["now"].startswith("should leave n2 (n2 is in maintenance), but no node can take")
 
 
 def test_all_that_binds_a_service_is_told():
@@ -85,9 +141,9 @@ def test_all_that_binds_a_service_is_told():
     for part in (
         "where: only on n2 (2), n1 (1)",
         "pair: apart: web, db",
-        "after      db",
+        "after        db",
         "20s more, after 4 failures in a row",
-        "requested  move n3, not answered yet",
+        "requested    move n3, not answered yet",
     ):
         assert part in text
 
@@ -106,7 +162,7 @@ def test_a_service_whose_node_is_being_fenced_says_what_it_waits_for(before, tol
 
 
 def test_a_service_that_nobody_looked_at_yet_says_so():
-    why = why_service("web", state({}), wanted(service()), 1000.0)
+    why = why_service("web", state({}), seen(wanted(service())), 1000.0)
     assert why["reason"] == "not looked at by a manager yet"
     assert why["choice"] is None
     assert "web is probe" in render_why(why)
@@ -130,7 +186,7 @@ def test_a_cluster_without_a_manager_says_that_its_reasons_are_old():
         (None, "it is not known on this node whether a node holds the manager lease"),
     ):
         for why in (
-            why_service("web", cluster, wanted(service()), 1000.0, managed=managed),
+            why_service("web", cluster, seen(wanted(service())), 1000.0, managed=managed),
             why_node("n2", cluster, wanted(service()), 1000.0, managed=managed),
         ):
             assert why["held"].startswith(told)

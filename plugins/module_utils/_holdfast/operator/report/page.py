@@ -269,7 +269,7 @@ def _services(status: dict[str, Any]) -> Html:
         Column("Node"),
         Column("For", tight=True),
         Column("Resources"),
-        Column("Why", share=32),
+        Column("Last change", share=32),
     ]
     rows = []
     for service_id, service in status["services"].items():

@@ -125,7 +125,14 @@ def _nodes(status: dict[str, Any], colour: bool, width: int) -> list[str]:
 
 
 def _services(status: dict[str, Any], colour: bool, width: int) -> list[str]:
-    header = ("SERVICE", wording.state_heading(status).upper(), "NODE", "FOR", "RESOURCES", "WHY")
+    header = (
+        "SERVICE",
+        wording.state_heading(status).upper(),
+        "NODE",
+        "FOR",
+        "RESOURCES",
+        "LAST CHANGE",
+    )
     rows = [
         [
             Cell(clean(service_id)),

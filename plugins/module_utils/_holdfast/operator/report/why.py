@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why a service or a node is in its state: the reasons in the manager's record.
+"""Why a service or a node is in its state: the reasons now, and those of the last decision.
 
-No daemon is asked.  Each service and node keeps its last reason; the history with the rejected
-nodes is that of the whole cluster, and has the last ``EVENTS_KEPT`` events.
+No daemon is asked.  The manager's record has the reason of the last change, which is history: a
+node that was rejected then may be fit now.  What holds now is computed here by the rules that the
+manager goes by.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ import time
 from contextlib import closing
 from typing import Any
 
+from ...cluster.crm.selection import better_place, choose
 from ...cluster.lrm.commands import stops_first
 from ...cluster.model.desired import Wanted, request_document
 from ...cluster.model.maintenance import maintenance_document, maintenance_from_document, told, utc
+from ...cluster.model.observed import Seen
 from ...cluster.model.rules import rule_document
+from ...cluster.model.service import STARTED, STOPPED
 from ...cluster.model.state import ClusterState, NodeStatus, ServiceStatus
 from ...cluster.model.states import ServiceState
 from ...errors import InputError
@@ -32,12 +36,14 @@ def read_why(configuration: NodeConfiguration, subject: str) -> dict[str, Any]:
 
     *subject* is the id of a service, else the name of a node.  Raises ``InputError`` for neither.
     """
+    from ..forecast.moves import look
+
     with closing(ClusterStorage(configuration)) as storage:
-        state = storage.read_manager() or ClusterState()
-        wanted = storage.read_wanted()[0].in_force(state.ended)
         managed = storage.leases.holder(MANAGER_LEASE).active
+    state, seen = look(configuration)
+    wanted = seen.wanted
     if subject in wanted.services or subject in state.services:
-        return why_service(subject, state, wanted, time.time(), managed=managed)
+        return why_service(subject, state, seen, time.time(), managed=managed)
     if subject in configuration.members or subject in state.nodes:
         return why_node(subject, state, wanted, time.time(), managed=managed)
     known = [*wanted.services, *configuration.members]
@@ -46,12 +52,13 @@ def read_why(configuration: NodeConfiguration, subject: str) -> dict[str, Any]:
 
 
 def why_service(
-    name: str, state: ClusterState, wanted: Wanted, at: float, *, managed: bool | None = True
+    name: str, state: ClusterState, seen: Seen, at: float, *, managed: bool | None = True
 ) -> dict[str, Any]:
     """Return why a service is in its state and on its node; see docs/status.md.
 
     *managed* is whether a node holds the manager lease, None if that is not known.
     """
+    wanted = seen.wanted
     status = state.services.get(name, ServiceStatus(ServiceState.PROBE))
     definition = wanted.services.get(name)
     request = wanted.requests.get(name)
@@ -65,6 +72,8 @@ def why_service(
         "node": status.node,
         "target": status.target,
         "since": status.since,
+        "now": reason_now(name, state, seen) if managed else "",
+        "others": _other_nodes(name, state, seen) if managed else {},
         "reason": status.why or "not looked at by a manager yet",
         "choice": last_choices(state.events).get(name),
         "failed_nodes": list(status.failed_nodes),
@@ -78,6 +87,41 @@ def why_service(
         "request_heard": request is not None and status.request >= request.made,
         "history": [event_document(one) for one in state.events if one.service == name],
     }
+
+
+def reason_now(name: str, state: ClusterState, seen: Seen) -> str:
+    """Return why a service is where it is, by what holds now; empty for one that is changing."""
+    status, definition = state.services.get(name), seen.wanted.services.get(name)
+    if state.why_held():
+        return f"it is left as it is: {state.why_held()}"
+    if definition is not None and definition.ignored:
+        return "it is declared to be ignored: nothing is done"
+    if status is None or definition is None:
+        return ""
+    if definition.state == STOPPED and status.state is ServiceState.STOPPED:
+        return "it is declared to be stopped"
+    if status.state is ServiceState.STARTED and definition.state == STARTED:
+        better = better_place(name, state, seen)
+        if better is None:
+            return "it stays: no other node is preferred"
+        return f"it is to move to {better.node}: {better.reason}" if better.node else better.reason
+    if status.state in _PLACED_NEXT and definition.state == STARTED:
+        choice = choose(name, state, seen)
+        return f"it would start on {choice.node}: {choice.reason}" if choice.node else choice.reason
+    return status.why
+
+
+_PLACED_NEXT = (ServiceState.STOPPED, ServiceState.RECOVERY, ServiceState.REQUEST_START)
+"""States of a service for which a node is chosen next."""
+
+
+def _other_nodes(name: str, state: ClusterState, seen: Seen) -> dict[str, str]:
+    """Return for each other node why the service cannot run there now; empty if it can."""
+    if name not in state.services:
+        return {}
+    choice = choose(name, state, seen)
+    others = set(seen.nodes) - {state.services[name].node}
+    return {node: choice.rejected.get(node, "") for node in sorted(others)}
 
 
 def why_node(
@@ -133,13 +177,19 @@ def _service_lines(why: dict[str, Any]) -> list[tuple[str, str]]:
     target = f", going to {why['target']}" if why["target"] else ""
     lines = [
         ("service", f"{why['name']} is {why['state']}{place}{target}{_for(why)}"),
-        ("why", why["reason"]),
-        ("wanted", why["wanted"]),
+        ("declared", why["wanted"]),
     ]
+    if why["now"]:
+        lines.append(("why", why["now"]))
+    for node, reason in why["others"].items():
+        lines.append(
+            ("not", f"{node}: {reason}") if reason else ("or", f"{node}: it could run there")
+        )
+    lines.append(("last change", why["reason"]))
     if why["choice"] is not None:
         choice = why["choice"]
         lines.append(("chosen", f"{choice['node']} at {utc(choice['at'])}: {choice['text']}"))
-        lines += [("not", f"{node}: {reason}") for node, reason in choice["rejected"]]
+        lines += [("not then", f"{node}: {reason}") for node, reason in choice["rejected"]]
     for rule in why["rules"]:
         lines.append(("rule", _rule(rule)))
     if why["pinned"]:
