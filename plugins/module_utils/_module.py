@@ -20,6 +20,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ._holdfast.errors import HoldfastError, InputError, of_system
 from ._holdfast.names import did_you_mean
+from ._holdfast.numbers import check_numbers
 from ._holdfast.result import Result
 from ._holdfast.secrets import HIDDEN, secret_values
 from ._holdfast.text import clean, printable
@@ -192,6 +193,7 @@ def run(
     )
     module.mark_secrets()
     try:
+        check_numbers(module.params)
         result = act(module.params, module.check_mode)
     except HoldfastError as error:
         module.fail_json(msg=printable(str(error)))

@@ -260,7 +260,6 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from ..module_utils._holdfast.errors import InputError
 from ..module_utils._holdfast.operator.operations.maintenance import check_options, with_maintenance
 from ..module_utils._holdfast.storage.provision.lockspace import check_folder
 from ..module_utils._holdfast.storage.provision.metadata import (
@@ -273,8 +272,6 @@ from ..module_utils._holdfast.storage.provision.records import sizes_from_option
 from ..module_utils._holdfast.storage.whiteboard.file import no_direct
 from ..module_utils._holdfast.storage.whole_file import cluster_paths
 from ..module_utils._module import CLUSTER_FILES, MAINTENANCE, Result, run
-
-MAX_WATCH = 600
 
 OPTIONS = CLUSTER_FILES.merge(
     MAINTENANCE,
@@ -296,8 +293,6 @@ OPTIONS = CLUSTER_FILES.merge(
 
 def act(options: Mapping[str, Any], check: bool) -> Result:
     paths = cluster_paths(options["path"], options["name"])
-    if not 0 <= options["watch"] <= MAX_WATCH:
-        raise InputError("watch", options["watch"], f"seconds from 0 to {MAX_WATCH}")
     wanted = MetadataWanted(
         name=options["name"],
         present=options["state"] == "present",

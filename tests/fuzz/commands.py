@@ -110,7 +110,8 @@ def run(words: list[str], config: Path) -> bool:
             del os.environ["HOLDFAST_CONFIG"]
         else:
             os.environ["HOLDFAST_CONFIG"] = before
-    return True
+    # What the parser refuses ends with the command whose help explains it.
+    return not said.getvalue().endswith("--help.\n")
 
 
 def commands(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import ipaddress
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from .errors import InputError
@@ -106,6 +106,13 @@ def ip_address(value: object, option: str = "address") -> str:
     except ValueError:
         expected = "an IP address (a host name needs a name server in the middle of a failover)"
         raise InputError(option, value, expected) from None
+
+
+def require_known(value: str, option: str, known: Collection[str], what: str) -> None:
+    """Raise ``InputError`` unless *value* is among the *known* names, each of which is *what*."""
+    if value not in known:
+        names = ", ".join(sorted(known)) or "there are none yet"
+        raise InputError(option, value, f"{what} ({names}){did_you_mean(value, known)}")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -75,7 +75,10 @@ def block(storage):
         ({"until": "2090-01-01T10:00:00"}, "with its zone such as"),
         ({"until": "2020-01-01T10:00:00Z"}, "expected an end that is yet to come"),
         ({"until": "17"}, "until: '17' is not accepted; expected an end that is yet to come"),
-        ({"duration": -1}, "duration: -1.0 is not accepted; expected seconds from the beginning"),
+        (
+            {"duration": -1},
+            "duration: -1.0 is not accepted; expected seconds (0: no expiry)",
+        ),
         ({"duration": 5, "until": "2090-01-01T10:00:00Z"}, "mutually exclusive"),
     ],
 )

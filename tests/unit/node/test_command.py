@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
+import re
 import signal
 import sys
 import time
@@ -112,10 +112,10 @@ def test_a_storage_that_is_gone_is_no_answer(config, tmp_path, capsys):
 
 @pytest.mark.parametrize("words", [[], ["dance"], ["status", "--dance"], ["machine", "dance", "x"]])
 def test_a_command_that_is_none_is_no_answer_either(words, capsys):
-    with pytest.raises(SystemExit) as caught:
-        main(words)
-    assert caught.value.code == NO_ANSWER
-    assert "usage: holdfast" in capsys.readouterr().err
+    assert main(words) == NO_ANSWER
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert re.fullmatch(r"holdfast: .*[Ss]ee holdfast( [a-z]+)? --help\.\n", said.err)
 
 
 def test_a_cluster_without_a_manager_is_shown_and_is_not_as_wanted(config, capsys):
@@ -403,11 +403,9 @@ def test_a_check_that_is_not_understood_is_unknown_to_monitoring_and_not_critica
 ):
     assert main(["check", *more]) == 3
     said = capsys.readouterr()
-    assert said.out == (
-        f"HOLDFAST UNKNOWN - The command line is not understood: check {shlex.join(more)};"
-        " see holdfast check --help.\n"
-    )
-    assert "usage: holdfast" in said.err
+    assert said.out.startswith("HOLDFAST UNKNOWN - The command line is not understood: ")
+    assert more[0] in said.out and said.out.count("\n") == 1
+    assert said.err == ""
 
 
 def test_names_are_listed_one_in_a_line(config, cluster, tmp_path, capsys):

@@ -89,7 +89,6 @@ def test_a_stop_with_a_timeout_is_asked_for_once(cluster):
     ("changes", "part"),
     [
         ({"stop_within": 5.0}, "stop_within: 5.0 is not accepted; expected it only with state"),
-        ({"state": "stopped", "stop_within": 0.0}, "expected seconds from 1 to 86400"),
         ({"state": "stopped", "clear_error": True}, "expected it only with state=started"),
         ({"node": "n9"}, "node: 'n9' is not accepted; expected one of the cluster's nodes (n1,"),
         ({"after": ["db"]}, "after: 'db' is not accepted; expected the id of a declared service"),

@@ -194,9 +194,7 @@ class NodeConfiguration:
 
     def require_member(self, node: str, option: str = "node") -> None:
         """Raise ``InputError`` for the value *node* of an *option* unless it is a member."""
-        if node not in self.members:
-            known = ", ".join(sorted(self.members))
-            raise InputError(option, node, f"one of the cluster's nodes ({known})")
+        names.require_known(node, option, self.members, "one of the cluster's nodes")
 
 
 def run_directory(folder: Path) -> Path:

@@ -14,12 +14,14 @@ import sys
 from typing import Any
 
 from ...errors import HoldfastError, InputError
+from ...names import require_known
 from ...node.configuration import NodeConfiguration
 from ...result import Result
 from .arguments import (
     add_actions,
     add_commands,
     add_flag,
+    add_number,
     add_reason,
     add_waiting,
     confirm,
@@ -126,9 +128,8 @@ def _register_service(actions: Any) -> None:
         action="store_false",
         help="let its rules decide again where it runs; without NODE it is not moved",
     )
-    stop.add_argument(
-        "--within", type=float, metavar="SECONDS", help="for each resource of it, this once"
-    )
+    text = "stop timeout of each resource, this once"
+    add_number(stop, "--within", text, kind="stop_within", metavar="SECONDS")
     for action in (start, stop, clear, move):
         add_waiting(action, NODE_WAIT)
 
@@ -230,10 +231,8 @@ def _declare(options: argparse.Namespace, state: str = "started", **wish: Any) -
     from ..operations.change import read_cluster
     from ..operations.service import declare_service
 
-    declared = sorted(read_cluster(load_config(options))[0].services)
-    if options.service not in declared:
-        known = ", ".join(declared) or "there are none yet"
-        raise InputError("SERVICE", options.service, f"the id of a declared service ({known})")
+    declared = read_cluster(load_config(options))[0].services
+    require_known(options.service, "SERVICE", declared, "the id of a declared service")
     asked = {"name": options.service, "resources": None, "state": state, **wish, **waiting(options)}
     result = declare_service(asked, options.dry_run)
     tell(options, result, options.service, state)

@@ -14,6 +14,7 @@ from typing import Any
 
 from ...errors import HoldfastError, InputError
 from ...node.configuration import DEFAULT_PATH, NodeConfiguration, load
+from ...numbers import NUMBERS
 from ...result import Result
 
 
@@ -36,6 +37,14 @@ def add_actions(commands: Any, name: str, text: str) -> Any:
 def add_flag(parser: argparse.ArgumentParser, name: str, text: str) -> None:
     """Add an option without a value."""
     parser.add_argument(name, action="store_true", help=text)
+
+
+def add_number(
+    parser: argparse.ArgumentParser, option: str, text: str, *, kind: str = "", **more: Any
+) -> None:
+    """Add an option with a number; *kind* is its row in the table ``NUMBERS``, if not its name."""
+    number = NUMBERS[kind or option.removeprefix("--").replace("-", "_")]
+    parser.add_argument(option, type=lambda value: number.check(option, value), help=text, **more)
 
 
 def add_config(*parsers: argparse.ArgumentParser) -> None:
@@ -91,13 +100,8 @@ def _reason(text: str) -> str:
 def add_waiting(parser: argparse.ArgumentParser, seconds: float) -> None:
     """Add the options of a command that changes the cluster; it waits for *seconds* by default."""
     add_flag(parser, "--no-wait", "do not wait until the manager has done it")
-    parser.add_argument(
-        "--timeout",
-        type=float,
-        default=seconds,
-        metavar="SECONDS",
-        help=f"timeout in seconds (default {seconds:g})",
-    )
+    text = f"timeout in seconds (default {seconds:g})"
+    add_number(parser, "--timeout", text, default=seconds, metavar="SECONDS")
     add_flag(parser, "--dry-run", "show what would change, and change nothing")
     add_config(parser)
 

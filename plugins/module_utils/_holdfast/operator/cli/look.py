@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import argparse
 import re
-import shlex
 import shutil
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +24,7 @@ from .arguments import (
     add_config,
     add_flag,
     add_json,
+    add_number,
     load_config,
     write_answer,
     write_text,
@@ -39,7 +38,6 @@ UNKNOWN = 3
 """Of ``holdfast check`` alone, as monitoring plugins have it."""
 
 EVERY = 2.0
-LEAST_EVERY = 0.2
 
 SUFFIX = ".prom"
 """The node exporter's textfile collector reads files that end so, and no others."""
@@ -65,10 +63,10 @@ def register(commands: Any) -> None:
     )
     add_config(*parsers)
     watch, history, _check_parser, list_, lint, metrics = parsers
-    interval = f"refresh interval in seconds (default {EVERY:g})"
-    watch.add_argument("--every", type=float, default=EVERY, metavar="SECONDS", help=interval)
+    text = f"refresh interval in seconds (default {EVERY:g})"
+    add_number(watch, "--every", text, default=EVERY, metavar="SECONDS")
     watch.add_argument("--html", metavar="FILE", help="keep a status page in FILE up to date")
-    watch.add_argument("--times", type=int, default=0, metavar="N", help="end after N looks")
+    add_number(watch, "--times", "end after N refreshes", default=0, metavar="N")
 
     for name, text in (
         ("node", "about a node; repeatable"),
@@ -81,7 +79,7 @@ def register(commands: Any) -> None:
     history.add_argument(
         "--since", metavar="WHEN", help="a span such as 2h, or a time such as 2026-11-21T18:00:00Z"
     )
-    history.add_argument("--last", type=int, default=0, metavar="N", help="the newest N only")
+    add_number(history, "--last", "the newest N only", default=0, metavar="N")
     add_json(history)
 
     list_.add_argument("what", choices=("nodes", "services", "online", "manager"))
@@ -91,9 +89,8 @@ def register(commands: Any) -> None:
         metavar="FILE",
         help=f"a file in the node exporter's textfile folder, ending in {SUFFIX}; as a whole",
     )
-    metrics.add_argument(
-        "--every", type=float, metavar="SECONDS", help="with --write: repeat at this interval"
-    )
+    text = "with --write: interval in seconds at which the file is written again"
+    add_number(metrics, "--every", text, metavar="SECONDS")
     metrics.add_argument(
         "--rehearsals", metavar="FILE", help="the report of the fence rehearsals, if not the usual"
     )
@@ -101,8 +98,6 @@ def register(commands: Any) -> None:
 
 
 def _watch(options: argparse.Namespace) -> int:
-    if options.every < LEAST_EVERY:
-        raise InputError("--every", options.every, f"at least {LEAST_EVERY:g} seconds")
     configuration = load_config(options)
     terminal = on_terminal()
     try:
@@ -172,8 +167,6 @@ def _history(options: argparse.Namespace) -> int:
     from ..report.history import Wish, chosen, lines, read_history, refuse_unknown, since
     from ..report.status import in_time
 
-    if options.last < 0:
-        raise InputError("--last", options.last, "a number of events")
     wish = Wish(
         tuple(options.node),
         tuple(options.service),
@@ -206,17 +199,14 @@ def _print_health(health: Health) -> int:
     return int(health.level)
 
 
-def refuse_check(arguments: Sequence[str]) -> int:
-    """Print that the command line of ``check`` is not understood; return the exit status UNKNOWN.
+def refuse_check(why: str) -> int:
+    """Print *why* the command line of ``check`` is not understood; return UNKNOWN.
 
     Monitoring reads standard output alone, and takes exit status 2 for critical.
     """
     from ..report.health import unknown
 
-    said = shlex.join(arguments)
-    return _print_health(
-        unknown(f"The command line is not understood: {said}; see holdfast check --help.")
-    )
+    return _print_health(unknown(f"The command line is not understood: {why}"))
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -358,8 +348,8 @@ def _metrics(options: argparse.Namespace) -> int:
     report = Path(options.rehearsals) if options.rehearsals else None
     if options.write and not options.write.endswith(SUFFIX):
         raise InputError("--write", options.write, f"a file that ends in {SUFFIX}")
-    if options.every is not None and not (options.write and options.every > 0):
-        raise InputError("--every", options.every, "seconds above 0, beside --write")
+    if options.every is not None and not options.write:
+        raise InputError("--every", options.every, "it only with --write")
     while True:
         text = node_metrics(configuration, report, whole_cluster=options.whole_cluster)
         if not options.write:

@@ -29,7 +29,16 @@ from ..streams import (
     takes_colour,
 )
 from . import act, board, completion, fence, key, look, membership
-from .arguments import add_commands, add_config, add_json, load_config, write_answer, write_json
+from .arguments import (
+    add_commands,
+    add_config,
+    add_json,
+    add_number,
+    load_config,
+    write_answer,
+    write_json,
+)
+from .parser import CommandLineError, CommandParser, parse
 
 DAEMONS = ("lrm", "crm", "machine")
 """The commands that need no standard output."""
@@ -95,10 +104,12 @@ def main_and_exit(arguments: Sequence[str]) -> NoReturn:
 def _act(arguments: Sequence[str]) -> int:
     """Run the command, and flush its output; return the exit status."""
     try:
-        options = _parser().parse_args(list(arguments))
-    except SystemExit as ended:
-        if ended.code != WELL and arguments[:1] == ["check"]:
-            return look.refuse_check(arguments)
+        options = parse(_parser(), arguments)
+    except CommandLineError as error:
+        if arguments[:1] == ["check"]:
+            return look.refuse_check(str(error))
+        raise
+    except SystemExit:
         # After a help that was printed.
         sys.stdout.flush()
         raise
@@ -108,7 +119,7 @@ def _act(arguments: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="holdfast", description="High availability on shared storage, from any node."
     )
     parser.add_argument("--version", action="version", version=f"holdfast {VERSION}")
@@ -182,7 +193,8 @@ def _add_questions(commands: Any) -> None:
         metavar=("SERVICE", "NODE"),
         help="this service is moved to this node; refused as the move would be",
     )
-    what_if.add_argument("--within", type=float, default=600.0, help="seconds to look ahead")
+    text = "seconds to look ahead (default 600)"
+    add_number(what_if, "--within", text, default=600.0, metavar="SECONDS")
     add_json(what_if)
 
 

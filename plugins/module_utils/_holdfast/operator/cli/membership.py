@@ -21,6 +21,7 @@ from .arguments import (
     add_config,
     add_flag,
     add_json,
+    add_number,
     confirm,
     load_config,
     write_answer,
@@ -80,13 +81,8 @@ def register(commands: Any) -> None:
     repair.add_argument("--reason", metavar="TEXT", default="records repaired", help="why")
     add_flag(repair, "--dry-run", "show the repair; change nothing")
     add_flag(repair, "--yes", "do not ask; needed where there is no terminal")
-    repair.add_argument(
-        "--timeout",
-        type=float,
-        default=REPAIR_WAIT,
-        metavar="SECONDS",
-        help=f"for the manager to take the repair up (default {REPAIR_WAIT:g}; 0: do not wait)",
-    )
+    text = f"for the manager to take the repair up (default {REPAIR_WAIT:g}; 0: do not wait)"
+    add_number(repair, "--timeout", text, default=REPAIR_WAIT, metavar="SECONDS")
     add_config(repair)
 
 

@@ -27,7 +27,7 @@ from ...cluster.crm.selection import choose, unusable
 from ...cluster.model.observed import Seen
 from ...cluster.model.state import ClusterState, NodeState, NodeStatus
 from ...cluster.model.states import ServiceState
-from ...errors import AgentError, InputError
+from ...errors import AgentError
 from ...node.configuration import load
 from ...process.run import run
 from ...result import Result
@@ -168,8 +168,6 @@ def outage_info(options: Mapping[str, Any], check: bool) -> Result:
     """
     configuration = load(Path(options["config"]))
     nodes = checked_nodes(options["nodes"] or sorted(configuration.members), configuration)
-    if options["at_once"] < 1:
-        raise InputError("at_once", options["at_once"], "a number of nodes from 1 on")
     state, seen = look(configuration)
     plan = plan_outages(
         state,

@@ -26,7 +26,7 @@ from ...cluster.crm.round import Round
 from ...cluster.model.observed import Seen, Timing
 from ...cluster.model.policy import COUNT, Policy
 from ...cluster.model.state import ClusterState
-from ...errors import HoldfastError, InputError
+from ...errors import HoldfastError
 from ...node.configuration import NodeConfiguration, load
 from ...result import Result
 from .moves import Carried, carried, checked_nodes, look
@@ -53,8 +53,6 @@ def rebalance_info(options: Mapping[str, Any], check: bool) -> Result:
     threshold = options["threshold"]
     if threshold is None:
         threshold = seen.wanted.policy.rebalance_threshold
-    if threshold < 0:
-        raise InputError("threshold", threshold, "an imbalance of 0 or more")
     policy, most = seen.wanted.policy, options["most"]
     before, plan = plan_rebalance(state, seen, nodes, threshold, most)
     reason = state.why_held()

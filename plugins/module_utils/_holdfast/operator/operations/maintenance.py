@@ -159,8 +159,6 @@ def _until(options: Mapping[str, Any], known: Maintenance) -> float:
     duration = options.get("duration")
     if duration is None:
         return known.until
-    if duration < 0:
-        raise InputError("duration", duration, "seconds from the beginning, or 0 for no expiry")
     return known.since + duration if duration else 0.0
 
 

@@ -21,7 +21,7 @@ from ...cluster.model.observed import Seen
 from ...cluster.model.service import needs_from_options
 from ...cluster.model.state import ClusterState, Event, ServiceStatus
 from ...cluster.model.states import MOVABLE, PASSING, ServiceState
-from ...errors import HoldfastError, InputError
+from ...errors import HoldfastError
 from ...node.configuration import NodeConfiguration, load
 from ...result import Result
 from ..forecast.moves import (
@@ -98,8 +98,7 @@ def _unpin(configuration: NodeConfiguration, name: str, check: bool) -> Result:
     """Let the rules alone decide again where a service runs; nothing is waited for."""
 
     def plan(wanted: Wanted) -> Wanted:
-        if name not in wanted.services:
-            raise _no_such_service(name, wanted)
+        _require_service(name, wanted)
         return wanted.without_pin(name)
 
     change = change_wanted(configuration, plan, check=check)
@@ -108,9 +107,8 @@ def _unpin(configuration: NodeConfiguration, name: str, check: bool) -> Result:
     return Result(change.changed, values, before, {name: {"pinned": ""}})
 
 
-def _no_such_service(name: str, wanted: Wanted) -> InputError:
-    known = ", ".join(sorted(wanted.services)) or "there are none yet"
-    return InputError("name", name, f"the id of a declared service ({known})")
+def _require_service(name: str, wanted: Wanted) -> None:
+    names.require_known(name, "name", wanted.services, "the id of a declared service")
 
 
 def _look_once_it_can_go(
@@ -127,8 +125,7 @@ def _look_once_it_can_go(
 
 
 def _status(name: str, state: ClusterState, wanted: Wanted) -> ServiceStatus:
-    if name not in wanted.services:
-        raise _no_such_service(name, wanted)
+    _require_service(name, wanted)
     if name not in state.services:
         raise HoldfastError(
             f"Service {name!r} is not applied by the manager yet, or is to be ignored, so it"

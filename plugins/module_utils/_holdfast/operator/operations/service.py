@@ -177,8 +177,7 @@ def _requests(options: Mapping[str, Any], status: ServiceStatus | None) -> dict[
     if within is not None:
         if options["state"] != STOPPED:
             raise InputError("stop_within", within, f"it only with state={STOPPED}")
-        seconds = names.number(within, "stop_within", 1.0, 86400.0, "seconds")
-        asked[STOP] = Request(STOP, time.time(), timeout=seconds)
+        asked[STOP] = Request(STOP, time.time(), timeout=within)
     if options.get("clear_error"):
         if options["state"] != STARTED:
             raise InputError("clear_error", True, f"it only with state={STARTED}")

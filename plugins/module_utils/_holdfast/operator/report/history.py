@@ -19,6 +19,7 @@ from ...cluster.model.event_kinds import EVENT_KINDS
 from ...cluster.model.maintenance import time_from_text, utc
 from ...cluster.model.state import ClusterState
 from ...errors import InputError, StorageError
+from ...names import require_known
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import NodeConfiguration
 from ...text import clean
@@ -88,8 +89,7 @@ def refuse_unknown(wish: Wish, history: dict[str, Any], members: Collection[str]
         ("--kind", wish.kinds, kinds, "a kind of event"),
     ):
         for one in asked:
-            if one not in known:
-                raise InputError(option, one, f"{what} ({', '.join(sorted(known))})")
+            require_known(one, option, known, what)
 
 
 def since(text: str, now: float) -> float:
