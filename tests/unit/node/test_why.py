@@ -263,10 +263,10 @@ def test_what_an_operator_or_another_service_keeps_it_for_is_told():
         "front": started("n3", front, state=ServiceState.REQUEST_STOP),
     }
     declared = wanted(service(), front, pins={"web": "n2"})
-    why = why_service("web", state(stops), declared, 1000.0)
+    why = why_service("web", state(stops), seen(declared), 1000.0)
     assert (why["pinned"], why["stops_after"]) == ("n2", ["front"])
     text = render_why(why)
-    assert "waits    for front to stop or leave first" in text
-    assert "pinned   to n2, until 'holdfast service move web --unpin'" in text
-    plain = why_service("front", state(stops), wanted(front), 1000.0)
+    assert "waits        for front to stop or leave first" in text
+    assert "pinned       to n2, until 'holdfast service move web --unpin'" in text
+    plain = why_service("front", state(stops), seen(wanted(front)), 1000.0)
     assert (plain["pinned"], plain["stops_after"]) == ("", [])
