@@ -109,6 +109,16 @@ def test_the_plug_goes_by_the_name_that_the_agent_has_for_it():
     assert request({}, metadata=PORT_ONLY)["port"] == "1"
 
 
+@pytest.mark.parametrize("name", ["nodename", "node_name"])
+def test_the_nodes_name_replaces_no_parameter_under_either_of_its_names(name):
+    plugs = """<parameter name="nodename" obsoletes="node_name"><content type="string"/></parameter>
+<parameter name="node_name" deprecated="1"><content type="string"/></parameter>
+"""
+    metadata = parse_fence_metadata(device_metadata(plugs=plugs))
+    lines = fence_request(metadata, "off", {"ip": "x", name: "pve1"}, nodename="n2").decode()
+    assert lines == f"action=off\nip=x\n{name}=pve1\n"
+
+
 def test_an_action_that_the_agent_lacks_is_refused():
     with pytest.raises(AgentError, match="no action 'diag'; it has: list"):
         request({}, action="diag")

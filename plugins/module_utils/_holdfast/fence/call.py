@@ -65,8 +65,10 @@ def fence_request(
     host_argument = _checked_plug(metadata, action, plug)
     if host_argument is not None and plug is not None:
         lines[host_argument] = plug
-    if nodename and metadata.parameter("nodename") is not None:
-        lines.setdefault("nodename", nodename)
+    has_nodename = metadata.parameter("nodename") is not None
+    # The last line counts, by whichever of its names (fence_pve has it as node_name too).
+    if nodename and has_nodename and not metadata.spellings("nodename") & set(lines):
+        lines["nodename"] = nodename
     _require(metadata, action, lines, option)
     return "".join(f"{name}={value}\n" for name, value in lines.items()).encode("utf-8")
 
