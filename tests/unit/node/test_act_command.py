@@ -376,7 +376,7 @@ def test_a_device_that_only_says_so_is_no_fence_and_the_node_stays_drained(holdf
     status, _said, complained = holdfast("fence", "n2", "--reason", "x", "--yes", "--no-wait")
     assert status == 1
     assert "not proved off" in complained
-    assert "'holdfast maintenance return n2 --yes'" in complained
+    assert "'holdfast undrain n2 --yes'" in complained
     assert cluster.wanted().maintenance["n2"].reason == "fenced: x (not proved off)"
 
 
@@ -393,7 +393,7 @@ def test_a_node_whose_device_only_cuts_access_is_not_said_to_lose_its_power(
         status, said, complained = holdfast("unfence", "n2", "--no-wait", *more)
         assert (status, said) == (2, "")
         assert "Switch it on by hand" in complained
-        assert "'holdfast maintenance return n2 --yes'" in complained
+        assert "'holdfast undrain n2 --yes'" in complained
     assert calls(folder) == before
     assert cluster.wanted().maintenance["n2"].reason == "fenced: x"
 
@@ -451,7 +451,7 @@ def test_a_fence_that_ends_in_an_error_says_that_the_node_stays_drained(
     status, _said, complained = holdfast("fence", "n2", "--reason", "x", "--yes", "--no-wait")
     assert status == 2
     assert complained.splitlines() == [
-        "holdfast: n2 stays drained; 'holdfast maintenance return n2 --yes' ends that",
+        "holdfast: n2 stays drained; 'holdfast undrain n2 --yes' ends that",
         "holdfast: The fence device cannot be asked.",
     ]
     assert "n2" in cluster.wanted().maintenance

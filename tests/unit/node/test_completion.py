@@ -36,24 +36,24 @@ CASES = [
     (["history", "--node", ""], {"n1", "n2"}),
     (["history", "--service", "vm"], {"vm:100"}),
     (["fence", ""], {"n1", "n2"}),
-    (["maintenance", "drain", "n"], {"n1", "n2"}),
+    (["drain", "n"], {"n1", "n2"}),
     (["why", ""], {"n1", "web", "vm:100"}),
-    (["service", "stop", "w"], {"web"}),
+    (["stop", "w"], {"web"}),
     (["what-if", "--dies", ""], {"n1", "n2"}),
     (["what-if", "--drained", "n1", "--loses-network", ""], {"n1", "n2"}),
-    (["maintenance", "disarm", "--mode", ""], {"freeze", "ignore"}),
+    (["disarm", "--mode", ""], {"freeze", "ignore"}),
     (["board", "dump", "--block-size", ""], {"4096", "2048"}),
     (["history", "--kind", "f"], {"fence", "failed"}),
     (["rehearse", "n1", "--report", "x", ""], {"n1", "n2"}),
-    (["service", "move", ""], {"web"}),
+    (["move", ""], {"web"}),
 ]
 """What is typed, word for word, and what is offered among other words."""
 
 
 LEFT_OUT = [
-    (["service", "move", "web", "--timeout", "9", ""], {"n1", "n2"}, {"web", "vm:100"}),
-    (["service", "move", "vm:100", ""], {"n1", "n2"}, {"web", "vm:100"}),
-    (["service", "move", ""], {"web"}, {"n1", "n2"}),
+    (["move", "web", "--timeout", "9", ""], {"n1", "n2"}, {"web", "vm:100"}),
+    (["move", "vm:100", ""], {"n1", "n2"}, {"web", "vm:100"}),
+    (["move", ""], {"web"}, {"n1", "n2"}),
     (["fence", "n2", ""], set(), {"n1", "n2"}),
     (["history", "--kind", "fence", ""], set(), {"n1", "n2"}),
 ]
@@ -142,7 +142,7 @@ def test_bash_offers_each_name_in_its_place_only(shell, typed, offered, left_out
 
 
 def test_bash_finds_the_place_behind_a_name_that_it_splits(shell):
-    said = bash(shell, "service", "move", "vm", ":", "100", "")
+    said = bash(shell, "move", "vm", ":", "100", "")
     assert {"n1", "n2"} <= said
     assert not said & {"web", "vm:100"}
 
@@ -204,10 +204,10 @@ def test_zsh_takes_the_script(shell):
 def test_every_command_and_option_of_the_parser_is_known():
     found = {" ".join(place.words): place for place in places(_parser())}
     assert {"", "status", "board dump", "lockspace init", "history"} <= set(found)
-    assert {word.text for word in found[""].commands} >= {"status", "watch", "metrics"}
+    assert {word.text for word in found[""].commands} >= {"status", "move", "metrics"}
     assert {word.text for word in found["history"].options} >= {"--node", "--since"}
     assert [one.files for one in found["board dump"].arguments] == [True]
-    assert [one.names for one in found["service move"].arguments] == [("services",), ("nodes",)]
+    assert [one.names for one in found["move"].arguments] == [("services",), ("nodes",)]
 
 
 KIND_AT = {"say": 0, "explain": 3}

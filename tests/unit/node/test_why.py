@@ -267,6 +267,6 @@ def test_what_an_operator_or_another_service_keeps_it_for_is_told():
     assert (why["pinned"], why["stops_after"]) == ("n2", ["front"])
     text = render_why(why)
     assert "waits        for front to stop or leave first" in text
-    assert "pinned       to n2, until 'holdfast service move web --unpin'" in text
+    assert "pinned       to n2, until 'holdfast move web --unpin'" in text
     plain = why_service("front", state(stops), seen(wanted(front)), 1000.0)
     assert (plain["pinned"], plain["stops_after"]) == ("", [])

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``holdfast maintenance`` and ``service``: change a cluster without Ansible.
+"""``holdfast move``, ``drain``, ``pause`` and their like: change a cluster without Ansible.
 
 The commands call the functions that the modules call: they write the desired configuration, and
 wait for the manager to carry it out.  They check before a drain, and at its end, what the
@@ -40,31 +40,25 @@ MODES = ("freeze", "ignore")
 
 def register(commands: Any) -> None:
     """Add the commands to the subparsers *commands*."""
-    _register_maintenance(
-        add_actions(
-            commands,
-            "maintenance",
-            "drain a node or use it again; hold or disarm the whole cluster",
-        )
-    )
-    _register_service(
-        add_actions(commands, "service", "start, stop or move a service; clear its error")
-    )
+    _register_service(commands)
+    _register_maintenance(commands, ("drain", "undrain", "pause", "disarm", "resume"))
+    # As they were called before.
+    _register_service(add_actions(commands, "service", ""))
+    former = ("drain", "return", "hold", "disarm", "end")
+    _register_maintenance(add_actions(commands, "maintenance", ""), former)
 
 
-def _register_maintenance(actions: Any) -> None:
-    drain, use, hold, disarm, end = add_commands(
-        actions,
-        ("drain", _drain, "move all services off a node, and keep it empty"),
-        ("return", _return, "use a node again that was drained"),
-        (
-            "hold",
-            _hold,
-            "let the manager do nothing; watchdogs stay: a node without storage is reset",
-        ),
-        ("disarm", _disarm, "let the manager do nothing, and all watchdogs go, in an orderly way"),
-        ("end", _hold, "end what hold or disarm began"),
+def _register_maintenance(actions: Any, verbs: tuple[str, str, str, str, str]) -> None:
+    """Add the commands by *verbs*: drain a node, use it again, pause, disarm, and end both."""
+    acts = (_drain, _return, _hold, _disarm, _hold)
+    helps = (
+        "move all services off a node, and keep it empty",
+        "use a drained node again",
+        "pause the whole cluster (global maintenance); watchdogs stay armed",
+        "disable HA in the whole cluster, and release all watchdogs cleanly",
+        "end a pause, or arm a disarmed cluster again",
     )
+    drain, use, hold, disarm, end = add_commands(actions, *zip(verbs, acts, helps))
     for action in (drain, use):
         action.add_argument("node", metavar="NODE")
     add_flag(
@@ -172,7 +166,7 @@ def _refuse_what_cannot_be_emptied(configuration: NodeConfiguration, node: str) 
     if held:
         raise HoldfastError(
             f"{node} is not drained: {held}, so that no service would leave it. End that with"
-            " 'holdfast maintenance end', or use --yes."
+            " 'holdfast resume', or use --yes."
         )
     blocked = emptied(state, seen, [node])[0].blocked
     if blocked:

@@ -62,9 +62,22 @@ def load_config(options: argparse.Namespace) -> NodeConfiguration:
     return load(Path(options.config))
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """Add the option ``--json``."""
-    add_flag(parser, "--json", "print plain data for programs")
+WIDE = "wide"
+"""The output of a table whose lines are not wrapped."""
+
+
+def add_output(parser: argparse.ArgumentParser, *more: str) -> None:
+    """Add the options ``--output`` with the formats json, yaml and *more*, and ``--json``."""
+    text = "format of the answer, for programs"
+    parser.add_argument("-o", "--output", choices=("json", "yaml", *more), help=text)
+    parser.add_argument(
+        "--json", dest="output", action="store_const", const="json", help="the same as -o json"
+    )
+
+
+def as_data(options: argparse.Namespace) -> bool:
+    """Return whether the answer is for programs."""
+    return options.output not in (None, WIDE)
 
 
 def write_json(document: object) -> None:
@@ -73,8 +86,12 @@ def write_json(document: object) -> None:
 
 
 def write_answer(options: argparse.Namespace, document: object, text: Callable[[], str]) -> None:
-    """Print *document* with ``--json``, else what *text* returns."""
-    if options.json:
+    """Print *document* in the format of ``--output``, else what *text* returns."""
+    if options.output == "yaml":
+        from .yaml_text import yaml_text
+
+        write_text(yaml_text(document))
+    elif as_data(options):
         write_json(document)
     else:
         write_text(text())
@@ -87,8 +104,25 @@ def write_text(text: str) -> None:
 
 
 def add_reason(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add the required option ``--reason``: the status shows it to other operators."""
-    parser.add_argument("--reason", metavar="TEXT", required=True, type=_reason, help=what)
+    """Add the option ``--reason``, which is asked for at a terminal if it is not given."""
+    parser.add_argument("--reason", metavar="TEXT", type=_reason, help=what)
+    parser.set_defaults(needs_reason=True)
+
+
+def complete_reason(options: argparse.Namespace) -> None:
+    """Ask at the terminal for a reason that is needed and was not given.
+
+    The status shows it to other operators.  Raises ``HoldfastError`` without a terminal.
+    """
+    if not getattr(options, "needs_reason", False) or options.reason is not None:
+        return
+    if not sys.stdin.isatty():
+        raise HoldfastError(
+            'the following arguments are required: --reason; add it, such as --reason "new disk".'
+        )
+    sys.stdout.write("Reason, for the other operators: ")
+    sys.stdout.flush()
+    options.reason = _reason(sys.stdin.readline().strip())
 
 
 def _reason(text: str) -> str:

@@ -9,7 +9,6 @@ copy are enough.  Exit status: 0 no problems, 1 problems, 2 the question could n
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -22,10 +21,10 @@ from .arguments import (
     add_actions,
     add_commands,
     add_flag,
-    add_json,
     add_number,
+    add_output,
+    as_data,
     write_answer,
-    write_json,
     write_text,
 )
 
@@ -67,7 +66,7 @@ def _register_board(actions: Any) -> None:
     )
     for action in (dump, lint, repair):
         action.add_argument("path", help="a whiteboard: a file, a device or a copy")
-        add_json(action)
+        add_output(action)
         action.add_argument(
             "--block-size",
             type=int,
@@ -88,7 +87,7 @@ def _register_lockspace(actions: Any) -> None:
         ("dump", _dump_lockspace, "show all leases as sanlock direct dump does"),
         ("init", _init_lockspace, "make a lockspace as sanlock direct init does"),
     )
-    add_json(dump)
+    add_output(dump)
     init.add_argument("--name", help="its name (that of the file, if not given)")
     init.add_argument("--io-timeout", type=int, default=10, help="seconds (10)")
     init.add_argument("--sector-size", type=int, choices=(512, 4096), default=512)
@@ -107,7 +106,8 @@ def _dump_board(options: argparse.Namespace) -> int:
         _warn_if_not_direct(board)
         watched = watch(board.read, seconds, time.monotonic, time.sleep)
     if options.hosted_engine:
-        write_text(json.dumps(vm_status(watched)) if options.json else vm_status_text(watched))
+        status = vm_status(watched)
+        write_answer(options, status, lambda: vm_status_text(watched))
     else:
         board_view = view(watched)
         write_answer(options, board_view, lambda: _board_text(board_view))
@@ -123,7 +123,7 @@ def lint_board(options: argparse.Namespace, records: Sequence[str] | None = None
 
     data, block_size, problem = read_for_lint(options.path, options.block_size)
     findings = lint(data, block_size)
-    if options.json:
+    if as_data(options):
         document = {
             "file_problem": problem,
             "block_size": block_size,
@@ -131,7 +131,7 @@ def lint_board(options: argparse.Namespace, records: Sequence[str] | None = None
         }
         if records is not None:
             document["records"] = list(records)
-        write_json(document)
+        write_answer(options, document, str)
     else:
         lines = [f"file: {problem}\n    append zeros up to a whole block"] if problem else []
         lines += [
@@ -195,7 +195,7 @@ def _report(
         {key: getattr(repair, key) for key in ("host_id", "action", "problem", "reason")}
         for repair in repairs
     ]
-    if options.json:
+    if as_data(options):
         document = {
             "applied": options.apply,
             "written": written,
@@ -203,7 +203,7 @@ def _report(
             "repairs": rows,
             "remaining" if options.apply else "findings": finding_rows(findings),
         }
-        write_json(document)
+        write_answer(options, document, str)
         return
     would = {"clear": "cleared", "rewrite": "rewritten", "leave": "left as it is"}
     verb = "is" if options.apply else "would be"

@@ -86,8 +86,13 @@ def register(commands: Any, parser: Callable[[], argparse.ArgumentParser]) -> No
     completion.set_defaults(act=act)
 
 
-def places(parser: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iterator[Place]:
-    """Return the command at *words* and all its commands, with what may follow each."""
+def places(
+    parser: argparse.ArgumentParser, words: tuple[str, ...] = (), *, hidden: bool = False
+) -> Iterator[Place]:
+    """Return the command at *words* and all its commands, with what may follow each.
+
+    Those that the help does not list only with *hidden*.
+    """
     commands: list[Word] = []
     options: list[Word] = []
     below: list[Place] = []
@@ -96,8 +101,10 @@ def places(parser: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iter
         if isinstance(action, argparse._SubParsersAction):
             helps = {one.dest: one.help or "" for one in action._choices_actions}
             for name, child in action.choices.items():
-                commands.append(Word(name, helps.get(name, "")))
-                below.extend(places(child, (*words, name)))
+                if name in helps:
+                    commands.append(Word(name, helps[name]))
+                if name in helps or hidden:
+                    below.extend(places(child, (*words, name), hidden=hidden))
         elif action.option_strings:
             value = None if action.nargs == 0 else _value(action, action.option_strings[-1])
             options.append(

@@ -79,7 +79,7 @@ def _fence(options: argparse.Namespace) -> int:
     if held and not options.while_held:
         raise HoldfastError(
             f"The power of {node} is not cut: {held}, so that nothing would be recovered."
-            " End that with 'holdfast maintenance end', or use --while-held."
+            " End that with 'holdfast resume', or use --while-held."
         )
     # Before it is drained: no service is to be moved for a fence that cannot be.
     devices = _devices(configuration, node)
@@ -102,8 +102,7 @@ def _fence(options: argparse.Namespace) -> int:
             with suppress(HoldfastError):
                 _declare(options, node, "drained", f"{FENCE_REASON}{options.reason}{NOT_PROVED}")
             sys.stderr.write(
-                f"holdfast: {node} stays drained; 'holdfast maintenance return {node} --yes' ends"
-                " that\n"
+                f"holdfast: {node} stays drained; 'holdfast undrain {node} --yes' ends that\n"
             )
     if not proved:
         return FAILED
@@ -126,7 +125,7 @@ def _unfence(options: argparse.Namespace) -> int:
         raise HoldfastError(
             f"No device of {node} switches its power ({cut_only}). Switch it on by hand, if it is"
             " off: it gets its access back when it joins. Then use it again with"
-            f" 'holdfast maintenance return {node} --yes'."
+            f" 'holdfast undrain {node} --yes'."
         )
     if not _switch(devices, node, "on", options.dry_run):
         return FAILED

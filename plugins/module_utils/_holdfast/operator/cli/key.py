@@ -11,7 +11,7 @@ import argparse
 import sys
 from typing import Any
 
-from .arguments import add_actions, add_commands, add_config, add_json, load_config, write_answer
+from .arguments import add_actions, add_commands, add_config, add_output, load_config, write_answer
 
 ALL_SIGNED, NOT_SIGNED = 0, 1
 
@@ -24,7 +24,7 @@ def register(commands: Any) -> None:
         ("show", _show, "show fingerprints of the keys, and what was not signed with the first"),
         ("sign", _sign, "sign this node's copy of the configuration with the first key"),
     )
-    add_json(show)
+    add_output(show)
     add_config(show)
     add_config(sign)
 

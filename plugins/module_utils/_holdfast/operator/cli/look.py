@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``holdfast watch``, ``history``, ``check``, ``list``, ``lint`` and ``metrics``.
+"""``holdfast status --watch``, ``history``, ``check``, ``list``, ``lint`` and ``metrics``.
 
 Exit status: 0, or 2 when the question could not be answered; of ``check`` those of monitoring
 plugins: 0 OK, 1 warning, 2 critical, 3 unknown.
@@ -23,8 +23,9 @@ from .arguments import (
     add_commands,
     add_config,
     add_flag,
-    add_json,
     add_number,
+    add_output,
+    as_data,
     load_config,
     write_answer,
     write_text,
@@ -54,7 +55,7 @@ def register(commands: Any) -> None:
     """Add the commands to the subparsers *commands*."""
     parsers = add_commands(
         commands,
-        ("watch", _watch, "show the cluster and what changes, until Ctrl-C"),
+        ("watch", watch_status, "show the cluster and what changes, until Ctrl-C"),
         ("history", _history, "show what the manager did, and why"),
         ("check", _check, "one line and an exit status for monitoring"),
         ("list", _list, "list names, one in a line"),
@@ -63,10 +64,8 @@ def register(commands: Any) -> None:
     )
     add_config(*parsers)
     watch, history, _check_parser, list_, lint, metrics = parsers
-    text = f"refresh interval in seconds (default {EVERY:g})"
-    add_number(watch, "--every", text, default=EVERY, metavar="SECONDS")
+    add_watching(watch)
     watch.add_argument("--html", metavar="FILE", help="keep a status page in FILE up to date")
-    add_number(watch, "--times", "end after N refreshes", default=0, metavar="N")
 
     for name, text in (
         ("node", "about a node; repeatable"),
@@ -80,10 +79,10 @@ def register(commands: Any) -> None:
         "--since", metavar="WHEN", help="a span such as 2h, or a time such as 2026-11-21T18:00:00Z"
     )
     add_number(history, "--last", "the newest N only", default=0, metavar="N")
-    add_json(history)
+    add_output(history)
 
     list_.add_argument("what", choices=("nodes", "services", "online", "manager"))
-    add_json(lint)
+    add_output(lint)
     metrics.add_argument(
         "--write",
         metavar="FILE",
@@ -97,7 +96,15 @@ def register(commands: Any) -> None:
     add_flag(metrics, "--whole-cluster", "also what only the manager's node exports, on any node")
 
 
-def _watch(options: argparse.Namespace) -> int:
+def add_watching(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a view that is refreshed."""
+    text = f"refresh interval in seconds (default {EVERY:g})"
+    add_number(parser, "--every", text, default=EVERY, metavar="SECONDS")
+    add_number(parser, "--times", "end after N refreshes", default=0, metavar="N")
+
+
+def watch_status(options: argparse.Namespace) -> int:
+    """Show the status again and again until Ctrl-C."""
     configuration = load_config(options)
     terminal = on_terminal()
     try:
@@ -178,7 +185,7 @@ def _history(options: argparse.Namespace) -> int:
     history = in_time(configuration, lambda: read_history(configuration))
     refuse_unknown(wish, history, configuration.members)
     events = chosen(history["events"], wish)
-    if events or options.json:
+    if events or as_data(options):
         write_answer(options, events, lambda: "\n".join(lines(events)))
     return WELL
 
@@ -237,7 +244,7 @@ def _lint(options: argparse.Namespace) -> int:
     configuration = load_config(options)
     records = in_time(configuration, lambda: _damaged_records(configuration))
     board = argparse.Namespace(
-        path=str(configuration.metadata_path), block_size=None, json=options.json
+        path=str(configuration.metadata_path), block_size=None, output=options.output
     )
     return lint_board(board, records)
 

@@ -30,14 +30,18 @@ from ..streams import (
 )
 from . import act, board, completion, fence, key, look, membership
 from .arguments import (
+    WIDE,
     add_commands,
     add_config,
-    add_json,
+    add_flag,
     add_number,
+    add_output,
+    complete_reason,
     load_config,
     write_answer,
     write_json,
 )
+from .examples import finish
 from .parser import CommandLineError, CommandParser, parse
 
 DAEMONS = ("lrm", "crm", "machine")
@@ -51,6 +55,9 @@ SHUTDOWN_WAIT = 600.0
 """Seconds to wait for a machine of a cluster on one computer to shut down."""
 
 MACHINE_ACTIONS = ("run", "restart", "shutdown", "reboot", "cut", "freeze", "thaw")
+UNWRAPPED = 10_000
+"""The width of a terminal on which nothing is wrapped."""
+
 CONFIG_HELP = "the node's configuration file"
 
 
@@ -113,6 +120,7 @@ def _act(arguments: Sequence[str]) -> int:
         # After a help that was printed.
         sys.stdout.flush()
         raise
+    complete_reason(options)
     result: int = options.act(options)
     sys.stdout.flush()
     return result
@@ -149,6 +157,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands.add_parser("balance", add_help=False, help="balance a cluster as hbal does, or better")
     _add_parts_of_a_node(commands)
+    finish(parser)
     return parser
 
 
@@ -171,11 +180,13 @@ def _add_questions(commands: Any) -> None:
     )
     add_config(*parsers)
     status, why, _probe_parser, what_if = parsers
-    add_json(status)
+    add_output(status, WIDE)
+    add_flag(status, "--watch", "show it again and again, until Ctrl-C")
+    look.add_watching(status)
     status.add_argument("--html", metavar="FILE", help="also write a status page into FILE")
 
     why.add_argument("subject", metavar="SERVICE|NODE", help="a service's id or a node's name")
-    add_json(why)
+    add_output(why)
 
     for option, says in (
         ("dies", "loses its power"),
@@ -195,7 +206,7 @@ def _add_questions(commands: Any) -> None:
     )
     text = "seconds to look ahead (default 600)"
     add_number(what_if, "--within", text, default=600.0, metavar="SECONDS")
-    add_json(what_if)
+    add_output(what_if)
 
 
 def _add_parts_of_a_node(commands: Any) -> None:
@@ -223,6 +234,8 @@ def _add_parts_of_a_node(commands: Any) -> None:
 
 
 def _status(options: argparse.Namespace) -> int:
+    if options.watch:
+        return look.watch_status(options)
     configuration = load_config(options)
     if options.html:
         from ..cluster_info import write_page_in_time
@@ -236,7 +249,8 @@ def _status(options: argparse.Namespace) -> int:
     def text() -> str:
         from ..report.text import render_text
 
-        return render_text(status, colour=takes_colour(), width=_width())
+        width = UNWRAPPED if options.output == WIDE else _width()
+        return render_text(status, colour=takes_colour(), width=width)
 
     write_answer(options, status, text)
     return NOT_AS_WANTED if status["problems"] else WELL

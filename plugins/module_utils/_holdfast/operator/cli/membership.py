@@ -20,8 +20,8 @@ from .arguments import (
     add_commands,
     add_config,
     add_flag,
-    add_json,
     add_number,
+    add_output,
     confirm,
     load_config,
     write_answer,
@@ -53,7 +53,7 @@ def register(commands: Any) -> None:
         choices=("accept",),
         help="let this node's membership replace the recorded one, without the others",
     )
-    add_json(membership)
+    add_output(membership)
     membership.add_argument(
         "--reason", metavar="TEXT", help="why it is accepted; the cluster keeps it"
     )

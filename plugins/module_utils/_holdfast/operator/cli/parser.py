@@ -33,7 +33,7 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Nam
     try:
         return parser.parse_args(list(words))
     except CommandLineError:
-        misspelt = _misspelt(list(places(parser)), words)
+        misspelt = _misspelt(list(places(parser, hidden=True)), words)
         if misspelt:
             raise CommandLineError(misspelt) from None
         raise

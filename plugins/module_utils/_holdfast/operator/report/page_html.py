@@ -5,7 +5,7 @@
 Text becomes ``Html`` in ``escaped`` only.  Tables keep their roles when a narrow screen turns them
 into lists.
 
-The script of a page that ``holdfast watch`` writes loads the page again; the page's policy allows
+The script of a page that ``holdfast status --watch`` writes loads the page again; the policy allows
 that script by its hash, and nothing else.  It can be paused, and does not load while a part of the
 page is opened, text is selected, or the keyboard focus is in it (WCAG 2.2, 2.2.2; failure F41).
 Without scripts the browser loads the page less often.  A page that is no longer written shows its

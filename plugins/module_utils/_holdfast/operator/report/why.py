@@ -193,7 +193,7 @@ def _service_lines(why: dict[str, Any]) -> list[tuple[str, str]]:
     for rule in why["rules"]:
         lines.append(("rule", _rule(rule)))
     if why["pinned"]:
-        unpin = f"holdfast service move {why['name']} --unpin"
+        unpin = f"holdfast move {why['name']} --unpin"
         lines.append(("pinned", f"to {why['pinned']}, until '{unpin}'"))
     if why["after"]:
         lines.append(("after", ", ".join(why["after"])))
