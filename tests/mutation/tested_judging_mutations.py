@@ -284,6 +284,15 @@ _EDITS = (
         "test_many_fences_of_one_cause_push_out_none_of_another",
     ),
     (
+        "use-a-node-again-while-its-fence-is-under-way",
+        nodes,
+        "_update_dead_node",
+        "    if status.restarted and name in round_.seen.fencing:",
+        "    if False:",
+        "cluster/crm/test_nodes.py",
+        "test_a_node_that_came_up_anew_is_recovered_before_its_fence_has_ended",
+    ),
+    (
         "let-fences-pass-by-any-clock",
         fencing,
         "_passing",

@@ -160,6 +160,31 @@ def test_a_fence_under_way_is_waited_for_although_the_heartbeat_returns() -> Non
     assert n1(taken).state is NodeState.FENCE
 
 
+def test_a_node_that_came_up_anew_is_recovered_before_its_fence_has_ended() -> None:
+    under_way = replace(IN_FENCE, since=990.0, pending_fences=pending(manager=998.0))
+    fencing = frozenset({"n1"})
+    silent = run(under_way, SILENT, fencing=fencing).state
+    assert web(step(silent, seen(WANTED, {"n1": SILENT}, fencing=fencing))).node == "n1"
+    taken = step(silent, seen(WANTED, {"n1": NEW_BOOT}, fencing=fencing))
+    assert web(taken).state is ServiceState.REQUEST_START
+    assert (n1(taken).state, n1(taken).restarted) == (NodeState.OFF, True)
+    still = step(taken.state, seen(WANTED, {"n1": NEW_BOOT}, fencing=fencing))
+    assert (n1(still).state, still.powers) == (NodeState.OFF, ())
+    failed = (fence_report(confirmed=False),)
+    back = step(still.state, seen(WANTED, {"n1": NEW_BOOT}, fences=failed))
+    assert n1(back).state is NodeState.ONLINE
+
+
+def test_a_fence_that_ends_after_the_restart_powers_the_node_on_again() -> None:
+    under_way = replace(IN_FENCE, since=990.0, pending_fences=pending(manager=998.0))
+    fencing = frozenset({"n1"})
+    silent = run(under_way, SILENT, fencing=fencing).state
+    taken = step(silent, seen(WANTED, {"n1": NEW_BOOT}, fencing=fencing))
+    hit = step(taken.state, seen(WANTED, {"n1": SILENT}, fences=(fence_report(),)))
+    assert (n1(hit).state, hit.powers) == (NodeState.OFF, ("n1",))
+    assert web(hit).node != "n1"
+
+
 def test_a_fence_inherited_from_the_last_manager_waits_for_an_own_look() -> None:
     unwatched = node_seen("n1", heartbeat_age=1.0, beats=False)
     assert not run(IN_FENCE, unwatched).fences

@@ -156,15 +156,18 @@ def _update_dead_node(
 ) -> None:
     """Bring a dead node back if it reports another boot.
 
-    The same boot may be a late write.  A node that lost its host lease may still run if it had
-    stopped its services and disarmed its watchdog.  It is back once it has a new host lease and
-    reports that nothing runs.
+    The same boot may be a late write.  While a fence of an earlier boot is under way, a node that
+    restarted stays off: the fence may still power it off.  A node that lost its host lease may
+    still run if it had stopped its services and disarmed its watchdog.  It is back once it has a
+    new host lease and reports that nothing runs.
     """
     if judgement.verdict is not Verdict.HEALTHY or seen.report is None:
         if seen.answer is Answer.YES and not status.up_again:
             status = replace(status, up_again=True)
             round_.set_node(name, status)
         _prove_again(round_, name, seen, status, judgement)
+        return
+    if status.restarted and name in round_.seen.fencing:
         return
     back = "back after a new start"
     if seen.report.boot == status.boot and not status.shut_down:
@@ -257,11 +260,11 @@ def _handle_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus
     boot = seen.report.boot if seen.report is not None else status.boot
     mode = _mode(seen, status)
     if status.state is NodeState.FENCE:
-        if name in round_.seen.fencing:
-            # The fence may still power the node off.  It is powered on after the fence has ended.
-            return
         if _has_restarted(status, boot):
             _handle_restart(round_, name, status, boot)
+            return
+        if name in round_.seen.fencing:
+            # The fence may still power the node off.  It is powered on after the fence has ended.
             return
         why = "its heartbeat is back before it was fenced"
         if status.demanded:
@@ -311,9 +314,11 @@ def _has_restarted(status: NodeStatus, boot: str) -> bool:
 def _handle_restart(round_: Round, name: str, status: NodeStatus, boot: str) -> None:
     """Recover the services of a node that was to be fenced and reports another boot.
 
-    What ran before the boot is gone.  Only services in ``fence`` are recovered.  Others are started
-    there again once the LRM reports them stopped.  A service in ``request_start`` is not recovered:
-    the new boot may have read that command.
+    A fence that is under way need not end first: it would prove no more of the earlier boot, as
+    after a takeover, when the last manager's fence may be under way as well.  What ran before the
+    boot is gone.  Only services in ``fence`` are recovered.  Others are started there again once
+    the LRM reports them stopped.  A service in ``request_start`` is not recovered: the new boot may
+    have read that command.
     """
     proof = "it was restarted, so what ran on it before is gone"
     services = round_.state.services

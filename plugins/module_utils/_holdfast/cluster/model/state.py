@@ -282,6 +282,11 @@ class NodeStatus:
         return self.proof is not None and self.proof.kind is ProofKind.CLEAN_SHUTDOWN
 
     @property
+    def restarted(self) -> bool:
+        """Whether the proof is that it reported another boot."""
+        return self.proof is not None and self.proof.kind is ProofKind.RESTARTED
+
+    @property
     def proved_dead(self) -> bool:
         """Whether it was confirmed dead and is not back: off, or being fenced again."""
         fenced_again = self.state is NodeState.FENCE and self.proof is not None
