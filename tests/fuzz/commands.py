@@ -48,7 +48,7 @@ NOT_RUN = frozenset(
 )
 """Commands that act on power, processes or files, do not end, or have a parser of their own."""
 
-NOT_GIVEN = frozenset(("--every", "--write", "--html", "--apply", "-h", "--help"))
+NOT_GIVEN = frozenset(("--every", "--write", "--html", "--apply", "-h", "--help", "status --watch"))
 """Options with which a command does not end, or writes a file."""
 
 KEPT_SHORT = ("--no-wait", "--dry-run")
@@ -124,7 +124,13 @@ def commands(
             if name not in NOT_RUN:
                 yield from commands(inner, (*path, name))
     if not below and path:
-        yield path, [one for one in parser._actions if not NOT_GIVEN & {*one.option_strings}]
+        yield path, [one for one in parser._actions if not NOT_GIVEN & _names(path, one)]
+
+
+def _names(path: tuple[str, ...], action: argparse.Action) -> set[str]:
+    """Return the names of an option, alone and behind its command."""
+    options = action.option_strings
+    return {*options, *(f"{path[-1]} {one}" for one in options)}
 
 
 def line(dice: random.Random, path: tuple[str, ...], actions: list[argparse.Action]) -> list[str]:

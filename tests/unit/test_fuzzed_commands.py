@@ -21,6 +21,12 @@ def test_no_words_make_the_command_end_with_a_traceback() -> None:
     assert 0 < commands.fuzz(COUNT, seed) < COUNT, seed
 
 
+def test_only_options_with_which_a_command_ends_are_drawn() -> None:
+    found = dict(commands.commands(commands.command_parser()))
+    watching = {path for path, all_ in found.items() for one in all_ if one.dest == "watch"}
+    assert watching == {("board", "dump"), ("board", "repair")}, "these watch for some seconds"
+
+
 def test_a_path_that_is_too_long_is_told_in_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
