@@ -118,6 +118,7 @@ def test_watching_the_status_is_watching_the_cluster(config, capsys):
         {"a": {}, "b": [], "c": None, "d": True, "e": 1.5},
         {"yes": "no", "1": "2: x", "q": 'a "b" \\ # c\n\x01é', "": "-"},
         [[1, [2]], {"a": [{"b": 1, "c": {"d": [None]}}]}],
+        {"key \U0001f427": "\\ud83d\\udc27 \U0001f427\x7f\u2028", "f": [1e-05, -2e16, 1.5e300]},
         "text",
     ],
 )

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 
@@ -16,12 +17,12 @@ def yaml_text(document: object) -> str:
 def _lines(value: object) -> Iterator[str]:
     if isinstance(value, dict) and value:
         for key, one in value.items():
-            yield from _entry(f"{json.dumps(str(key))}:", one, "  ")
+            yield from _entry(f"{_scalar(str(key))}:", one, "  ")
     elif isinstance(value, (list, tuple)) and value:
         for one in value:
             yield from _entry("-", one, "  ")
     else:
-        yield json.dumps(value)
+        yield _scalar(value)
 
 
 def _entry(mark: str, value: object, indent: str) -> Iterator[str]:
@@ -30,4 +31,14 @@ def _entry(mark: str, value: object, indent: str) -> Iterator[str]:
         for line in _lines(value):
             yield f"{indent}{line}"
     else:
-        yield f"{mark} {json.dumps(value)}"
+        yield f"{mark} {_scalar(value)}"
+
+
+def _scalar(value: object) -> str:
+    """Return a scalar of JSON as readers of YAML 1.1 read it back; also an empty collection."""
+    text = json.dumps(value, ensure_ascii=False)
+    if isinstance(value, float):
+        # They take a number such as 1e-05 for a string.
+        return re.sub(r"^(-?\d+)e", r"\1.0e", text)
+    # They do not join the two halves by which JSON escapes a character beyond U+FFFF.
+    return re.sub("[^ -~]", lambda one: f"\\U{ord(one[0]):08x}", text)
