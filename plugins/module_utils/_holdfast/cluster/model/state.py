@@ -231,7 +231,6 @@ class NodeStatus:
     boot: str = ""
     proof: Proof | None = None
     fenced: tuple[float, ...] = ()
-    fence_causes: tuple[FenceCause, ...] = ()
     pending_fences: tuple[PendingFence, ...] = ()
     attempt: int = 0
     retry_after: float = 0.0
@@ -240,6 +239,7 @@ class NodeStatus:
     demanded: bool = False
     up_again: bool = False
     kept: str = ""
+    fence_causes: tuple[FenceCause, ...] = ()
 
     def to_be_fenced(self, reason: str) -> NodeStatus:
         """Return this node as one to be fenced, with no attempt made yet."""
