@@ -17,11 +17,14 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cluster import CHECKOUT, free_ports
 
 NOBODY = 65534
+LINES = 50
+"""The most lines of the first run on the screen: a terminal of usual height, twice."""
 PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -71,10 +74,29 @@ class Checkout:
             extra_groups=[] if root else None,
         )
 
-    def status(self) -> dict[str, object]:
-        command = [str(self.cluster / "nodes" / "n1" / "holdfast"), "status", "--json"]
-        found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
-        return dict(json.loads(found.stdout))
+    def status(self) -> dict[str, Any]:
+        return dict(json.loads(self.holdfast("status", "--json").stdout))
+
+    def holdfast(self, *words: str) -> subprocess.CompletedProcess[str]:
+        root = os.geteuid() == 0
+        return subprocess.run(
+            [str(self.cluster / "nodes" / "n1" / "holdfast"), *words],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+            user=NOBODY if root else None,
+            group=NOBODY if root else None,
+            extra_groups=[] if root else None,
+        )
+
+    def machine(self, what: str, name: str) -> None:
+        self.holdfast("machine", what, str(self.cluster / "nodes" / name / "node.json"))
+
+    @property
+    def log(self) -> str:
+        """The output of the playbook in the last run."""
+        return (self.folder / ".cache/quickstart/quickstart.log").read_text(encoding="utf-8")
 
 
 def _package_index() -> dict[str, str]:
@@ -127,8 +149,12 @@ def test_the_quickstart_shows_two_failovers_and_every_service_runs_once(
         shown = text[text.index(part) :]
         for step in ("last heartbeat", "suspected", "reason recorded", "fence sent", "web"):
             assert step in shown
-    assert text.count("runs exactly once.") >= 8
+    assert checkout.log.count("runs exactly once.") >= 8
     assert "is drained" in text
+    assert "Cluster quickstart: healthy" in text
+    for step in ("Build a cluster of three nodes", "Declare services", "Drain a node"):
+        assert re.search(rf"^ +[0-9]+ s  {step}", text, re.MULTILINE)
+    assert len(text.splitlines()) <= LINES
     status = checkout.status()
     assert not status["problems"]
     assert len(status["failovers"]) == 2
@@ -150,9 +176,45 @@ def test_a_second_run_changes_nothing(
     settings = checkout.settings(quickstart_demonstrate=False)
     second = checkout.quickstart("-e", settings)
     assert second.returncode == 0, second.stdout[-3000:]
-    assert {host: row["changed"] for host, row in recap(second.stdout).items()} == dict.fromkeys(
+    assert {host: row["changed"] for host, row in recap(checkout.log).items()} == dict.fromkeys(
         ("localhost", "n1", "n2", "n3"), 0
     )
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        ("stop web", "drain n2 --reason test --no-wait", "machine cut n3"),
+        ("machine cut n2", "pause --reason test", "machine shutdown n1"),
+        ("machine freeze n3", "disarm --reason test --yes --mode ignore --no-wait"),
+    ],
+    ids=["stopped, drained and cut", "cut, paused and shut down", "frozen and disarmed"],
+)
+def test_a_run_works_whatever_was_done_since_the_last_one(
+    checkout: Checkout, first_run: subprocess.CompletedProcess[str], between: tuple[str, ...]
+) -> None:
+    for words in between:
+        verb, *more = words.split()
+        if verb == "machine":
+            checkout.machine(*more)
+        else:
+            checkout.holdfast(verb, *more)
+    again = checkout.quickstart("-e", checkout.settings(quickstart_demonstrate=False))
+    assert again.returncode == 0, again.stdout[-3000:] + again.stderr
+    status = checkout.status()
+    assert not status["problems"] and status["disarm"] is None
+    assert all(one["maintenance"] is None for one in status["nodes"].values())
+    assert {one["state"] for one in status["services"].values()} == {"started"}
+
+
+def test_a_machine_that_was_shut_down_starts_again(
+    checkout: Checkout, first_run: subprocess.CompletedProcess[str]
+) -> None:
+    checkout.machine("shutdown", "n3")
+    checkout.machine("start", "n3")
+    info = checkout.quickstart("-e", checkout.settings(quickstart_demonstrate=False))
+    assert info.returncode == 0
+    assert checkout.status()["nodes"]["n3"]["state"] == "online"
 
 
 def members(**changed: object) -> list[dict[str, object]]:

@@ -51,10 +51,13 @@ WELL, NOT_AS_WANTED, NO_ANSWER = 0, 1, 2
 INTERRUPTED = 130
 """As in shells for a process that SIGINT ended."""
 
+START_WAIT = 60.0
+"""Seconds to wait for a machine of a cluster on one computer to come up."""
+
 SHUTDOWN_WAIT = 600.0
 """Seconds to wait for a machine of a cluster on one computer to shut down."""
 
-MACHINE_ACTIONS = ("run", "restart", "shutdown", "reboot", "cut", "freeze", "thaw")
+MACHINE_ACTIONS = ("run", "start", "restart", "shutdown", "reboot", "cut", "freeze", "thaw")
 UNWRAPPED = 10_000
 """The width of a terminal on which nothing is wrapped."""
 
@@ -138,7 +141,7 @@ def _parser() -> argparse.ArgumentParser:
         (
             "machine",
             _machine,
-            "of a cluster on one computer: run, restart (daemons), shut down, reboot, cut, freeze"
+            "of a cluster on one computer: start, restart (daemons), shut down, reboot, cut, freeze"
             " or thaw a machine",
         ),
     )
@@ -321,6 +324,8 @@ def _machine(options: argparse.Namespace) -> int:
     base, name = configuration.folder.parent, configuration.folder.name
     if options.what == "run":
         _run_machine(configuration)
+    elif options.what == "start":
+        power.power_on(base, name, START_WAIT)
     elif options.what == "cut":
         power.power_off(base, name, 10.0)
     elif options.what in ("shutdown", "reboot"):
