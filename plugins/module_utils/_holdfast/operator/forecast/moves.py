@@ -23,8 +23,8 @@ from ...cluster.model.policy import MOST_CPUS_PER_CORE, SCORE, Policy
 from ...cluster.model.rules import TOGETHER
 from ...cluster.model.service import STARTED, Service
 from ...cluster.model.state import ClusterState, ServiceStatus
-from ...cluster.model.states import ServiceState
-from ...errors import InputError, StorageError
+from ...cluster.model.states import MOVABLE, PASSING, ServiceState
+from ...errors import HoldfastError, InputError, StorageError
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import NodeConfiguration
 
@@ -115,6 +115,30 @@ def emptied(
             load.change(service_id, status, moved)
             state = state.with_service(service_id, moved)
     return Evacuation(tuple(moves), blocked, carried(state, seen)), state, seen
+
+
+def place_of(status: ServiceStatus) -> str:
+    """Return where a service is or is going; for a stopped one where it starts next."""
+    if status.underlying is ServiceState.STOPPED:
+        return status.last_node
+    return status.target or status.node
+
+
+def refuse_state(
+    name: str, status: ServiceStatus, state: ClusterState, *, waits: bool = False
+) -> None:
+    """Raise ``HoldfastError`` if the service cannot be moved in its state, or no service can.
+
+    With *waits* a state that soon ends is no reason.
+    """
+    held = state.why_held()
+    if held:
+        raise HoldfastError(f"Service {name!r} is not moved: {held}.")
+    if status.state not in MOVABLE and not (waits and status.state in PASSING):
+        raise HoldfastError(
+            f"Service {name!r} can be moved only while it runs or is stopped; it is"
+            f" {status.state.value}: {status.why or 'no reason known'}."
+        )
 
 
 def refuse_move(

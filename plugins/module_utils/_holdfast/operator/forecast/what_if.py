@@ -31,7 +31,7 @@ from ...simulator.settings import Settings
 from ...simulator.what_if import QUESTIONS, Answer, Now, Question, usual_seconds, what_if
 from ...storage.lockspace.host_timing import LeaseTiming
 from ...text import clean
-from .moves import look, refuse_move
+from .moves import look, place_of, refuse_move, refuse_state
 
 AGENT_SECONDS = 2.0
 FENCE_SECONDS = 3.0
@@ -84,6 +84,11 @@ def ask(
         if service_id not in state.services or seen is None:
             known = ", ".join(sorted(state.services)) or "there are none yet"
             raise InputError("moves", service_id, f"the id of a service of the cluster ({known})")
+        status = state.services[service_id]
+        if place_of(status) == node:
+            # As the move, which then changes nothing.
+            continue
+        refuse_state(service_id, status, state)
         refuse_move(service_id, node, state, replace(seen, wanted=wanted))
         wanted = wanted.with_request(service_id, Request(MOVE, now.wall, node))
     return what_if(now, questions, within=float(options.get("within") or 600.0), wanted=wanted)

@@ -20,7 +20,7 @@ from ...cluster.model.desired import MOVE, Request, Wanted
 from ...cluster.model.observed import Seen
 from ...cluster.model.service import needs_from_options
 from ...cluster.model.state import ClusterState, Event, ServiceStatus
-from ...cluster.model.states import MOVABLE, PASSING, ServiceState
+from ...cluster.model.states import PASSING, ServiceState
 from ...errors import HoldfastError
 from ...node.configuration import NodeConfiguration, load
 from ...result import Result
@@ -28,8 +28,10 @@ from ..forecast.moves import (
     checked_nodes,
     emptied,
     look,
+    place_of,
     placed,
     refuse_move,
+    refuse_state,
     short_of_room,
 )
 from .change import POLL, await_manager, change_and_wait, change_wanted, no_use
@@ -60,7 +62,7 @@ def declare_move(options: Mapping[str, Any], check: bool) -> Result:
     until = time.monotonic() + (options["timeout"] if options["wait"] and not check else 0.0)
     state, seen = _look_once_it_can_go(configuration, name, node, until)
     status = _status(name, state, seen.wanted)
-    before = _place(status)
+    before = place_of(status)
     moves = before != node
     request = Request(MOVE, time.time(), node, live=bool(options["live"]))
 
@@ -74,7 +76,7 @@ def declare_move(options: Mapping[str, Any], check: bool) -> Result:
 
     if moves:
         after = replace(seen, wanted=pinned(seen.wanted))
-        _refuse_what_cannot_be(name, status, state, waits=check and options["wait"])
+        refuse_state(name, status, state, waits=check and options["wait"])
         refuse_move(name, node, state, after, force=bool(options.get("force")))
     change = change_wanted(configuration, plan, check=check)
     values: dict[str, Any] = {
@@ -118,7 +120,7 @@ def _look_once_it_can_go(
     while True:
         state, seen = look(configuration)
         status = _status(name, state, seen.wanted)
-        passes = status.state in PASSING and _place(status) != node and not state.why_held()
+        passes = status.state in PASSING and place_of(status) != node and not state.why_held()
         if not passes or time.monotonic() >= until:
             return state, seen
         time.sleep(POLL)
@@ -134,32 +136,11 @@ def _status(name: str, state: ClusterState, wanted: Wanted) -> ServiceStatus:
     return state.services[name]
 
 
-def _place(status: ServiceStatus) -> str:
-    """Return where a service is or is going; for a stopped one where it starts next."""
-    if status.underlying is ServiceState.STOPPED:
-        return status.last_node
-    return status.target or status.node
-
-
-def _refuse_what_cannot_be(
-    name: str, status: ServiceStatus, state: ClusterState, waits: bool
-) -> None:
-    """Raise the reason why no service can go; with *waits* a passing state is none."""
-    held = state.why_held()
-    if held:
-        raise HoldfastError(f"Service {name!r} is not moved: {held}.")
-    if status.state not in MOVABLE and not (waits and status.state in PASSING):
-        raise HoldfastError(
-            f"Service {name!r} can be moved only while it runs or is stopped; it is"
-            f" {status.state.value}: {status.why or 'no reason known'}."
-        )
-
-
 def _missing(name: str, node: str, known: Container[Event], state: ClusterState) -> str:
     """Return why the service is not on *node*; raise for an end that is not among the *known*."""
     status = state.services.get(name)
     ended = (ServiceState.STARTED, ServiceState.STOPPED)
-    if status is not None and status.state in ended and _place(status) == node:
+    if status is not None and status.state in ended and place_of(status) == node:
         return ""
     for event in reversed(state.events):
         if event.kind in ENDS and event.service == name and event not in known:
