@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-import yaml
+import yaml  # type: ignore[import-untyped]
 
 STEPS = (
     "Check the variables",
