@@ -38,6 +38,9 @@ STEPS = (
 SHOWN = ("Show where the services went", "Show the timeline", "Show what there is to see")
 """Tasks whose message is shown."""
 
+_ABOUT_TIME = re.compile(r"(after|within) [0-9.]+ s|time|suspect|fence|silent|answer|^$")
+"""Failures that a machine without a free CPU can cause; others have a reason of their own."""
+
 _HEADING = re.compile(r"(?:PLAY|TASK|RUNNING HANDLER) \[(?:[\w.]+ : )?(.*)\] \**$")
 _RESULT = re.compile(
     r"(ok|fatal|failed): \[([^\]]*)\](?:: (?:FAILED|UNREACHABLE)!)? ?(?:\(.*\) )?=> ?(.*)"
@@ -124,7 +127,7 @@ class Screen:
         where = self._step or "the beginning"
         self._print(f"FAILED in: {where}")
         self._print(f"  {self.failure or 'ansible-playbook ended without a message.'}")
-        busy = why_busy(Path("/proc"))
+        busy = why_busy(Path("/proc")) if _ABOUT_TIME.search(self.failure) else ""
         if busy:
             self._print(f"  {busy}")
         self._print(f"  Details: {log}. Next: run ./quickstart again, or ./quickstart --remove.")

@@ -92,6 +92,15 @@ def test_a_failure_is_shown_with_its_step_its_reason_and_the_log(failed, monkeyp
     assert "/x/quickstart.log" in text and "./quickstart --remove" in text
 
 
+def test_a_busy_machine_is_not_blamed_for_a_value_that_is_refused(monkeypatch):
+    monkeypatch.setattr(quickstart_screen, "why_busy", lambda proc: "too busy")
+    reason = "The cluster is not as asked after 60 s: Node n2 is suspect."
+    screen, stream = shown(OUTPUT + FAILED.replace(reason, "cluster: a/b is not accepted"))
+    screen.fail(Path("/x/quickstart.log"))
+    assert "a/b is not accepted" in stream.getvalue()
+    assert "too busy" not in stream.getvalue()
+
+
 @pytest.mark.parametrize(
     ("load", "waited", "free", "said"),
     [
