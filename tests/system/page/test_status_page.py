@@ -243,7 +243,7 @@ def test_a_kept_page_is_loaded_again_by_itself(browser: Browser, page: Path) -> 
     new.write_text(render_page(sample.in_trouble(time.time()), refresh=1.0), encoding="utf-8")
     os.replace(new, page)  # noqa: PTH105
     until = time.monotonic() + 30.0
-    while "4 problems" not in (browser.ask("document.title") or ""):
+    while "4 errors" not in (browser.ask("document.title") or ""):
         assert time.monotonic() < until
         time.sleep(0.1)
 
