@@ -99,6 +99,9 @@ NODES = ("n1", "n2", "n3")
 PATIENCE = 60.0
 """Seconds for what a cluster does in a few; the machine may be slow."""
 
+LOOKS = 4
+"""How often processes are looked for, half a second apart, to tell which of them last."""
+
 
 class EmbeddedCluster:
     """Three machines on this computer; leaving it switches them off."""
@@ -357,6 +360,17 @@ class EmbeddedCluster:
         if not status["nodes"][node]["services"]:
             self.move(min(status["services"]), node)
             self.wait_settled()
+
+    def lasting_processes(self, node: str) -> list[int]:
+        """Return the service processes of a node that are there in each of several looks.
+
+        What an agent calls for a moment, and what its look left behind, is in one of them.
+        """
+        found = set(self.service_processes(node))
+        for _look in range(LOOKS):
+            time.sleep(0.5)
+            found &= set(self.service_processes(node))
+        return sorted(found)
 
     def service_processes(self, node: str) -> list[int]:
         """Return the processes of a node that are neither its machine nor a daemon or agent.

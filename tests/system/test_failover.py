@@ -63,14 +63,14 @@ def test_a_killed_daemon_loses_no_service_and_gets_nobody_fenced(
     if managing:
         cluster.give_a_service(manager(cluster))
     node = a_busy_node(cluster, managing=managing)
-    before, processes = cluster.fences(), cluster.service_processes(node)
+    before, processes = cluster.fences(), cluster.lasting_processes(node)
     assert processes
     old = cluster.kill_daemon(node, daemon)
     assert cluster.daemon(node, daemon) != old
     cluster.hold_still(6.0)
     cluster.wait_settled()
     assert cluster.fences() == before
-    assert cluster.service_processes(node) == processes
+    assert cluster.lasting_processes(node) == processes
     everything_runs_once(cluster)
 
 
@@ -99,14 +99,14 @@ def test_a_daemon_killed_in_the_middle_of_a_start_leaves_no_agent_at_work(
 
 def test_both_daemons_killed_again_and_again_lose_no_service(cluster: EmbeddedCluster) -> None:
     node = a_busy_node(cluster, managing=False)
-    before, processes = cluster.fences(), cluster.service_processes(node)
+    before, processes = cluster.fences(), cluster.lasting_processes(node)
     for _turn in range(3):
         cluster.kill_daemon(node, "lrm")
         cluster.kill_daemon(node, "crm")
         cluster.hold_still(1.0)
     cluster.wait_settled()
     assert cluster.fences() == before
-    assert cluster.service_processes(node) == processes
+    assert cluster.lasting_processes(node) == processes
     everything_runs_once(cluster)
 
 
@@ -170,11 +170,11 @@ def test_nobody_is_fenced_in_global_maintenance(cluster: EmbeddedCluster) -> Non
 
 def test_a_node_that_hangs_only_briefly_is_not_fenced(cluster: EmbeddedCluster) -> None:
     node = a_busy_node(cluster, managing=False)
-    before, processes = cluster.fences(), cluster.service_processes(node)
+    before, processes = cluster.fences(), cluster.lasting_processes(node)
     cluster.freeze(node)
     cluster.hold_still(0.3)
     cluster.thaw(node)
     cluster.hold_still(4.0)
     cluster.wait_settled()
     assert cluster.fences() == before
-    assert cluster.service_processes(node) == processes
+    assert cluster.lasting_processes(node) == processes

@@ -209,7 +209,7 @@ def test_services_start_in_their_order_and_wait_for_what_does_not_run(guests: Gu
 def test_a_disarmed_cluster_survives_new_daemons_and_goes_on_where_it_was(guests: Guests) -> None:
     cluster = guests.cluster
     guests.declare("guest")
-    before, processes = cluster.fences(), {one: cluster.service_processes(one) for one in NODES}
+    before, processes = cluster.fences(), {one: cluster.lasting_processes(one) for one in NODES}
     cluster.maintain("present", mode="freeze")
     guests.forget_calls()
     daemons = {node: cluster.daemon(node, "lrm") for node in NODES}
@@ -229,7 +229,7 @@ def test_a_disarmed_cluster_survives_new_daemons_and_goes_on_where_it_was(guests
     assert status["services"]["guest"]["state"] == "freeze"
     cluster.maintain("absent")
     cluster.wait_settled()
-    assert {one: cluster.service_processes(one) for one in NODES} == processes
+    assert {one: cluster.lasting_processes(one) for one in NODES} == processes
     assert (cluster.fences(), guests.calls()) == (before, [])
 
 

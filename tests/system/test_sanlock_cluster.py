@@ -163,14 +163,14 @@ def test_daemons_killed_alone_lose_no_service_and_no_host_lease(
 ) -> None:
     node = a_busy_node(cluster, managing=managing)
     fences, lease = cluster.fences(), host_lease(cluster, node)
-    processes = cluster.service_processes(node)
+    processes = cluster.lasting_processes(node)
     for daemon in ("lrm", "crm"):
         old = cluster.kill_daemon(node, daemon)
         assert cluster.daemon(node, daemon) != old
     cluster.hold_still(6.0)
     cluster.wait_settled(JOINED)
     assert cluster.fences() == fences
-    assert cluster.service_processes(node) == processes
+    assert cluster.lasting_processes(node) == processes
     assert host_lease(cluster, node).generation == lease.generation
     nothing_runs_twice(cluster)
 

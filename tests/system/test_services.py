@@ -20,7 +20,7 @@ def test_a_drained_node_has_no_service_and_gets_its_own_back(cluster: EmbeddedCl
     drained = cluster.maintenance(node, "drained")
     assert "pair" in drained.values["moved"]
     assert node not in drained.values["moved"].values()
-    assert not cluster.service_processes(node)
+    assert not cluster.lasting_processes(node)
     cluster.maintenance(node, "active")
     cluster.wait_settled()
 

@@ -142,7 +142,7 @@ def test_a_node_is_fenced_with_consent_and_its_reason_stands_in_the_cluster(
     assert status["nodes"]["n3"]["state"] in ("off", "offline")
     assert status["nodes"]["n3"]["maintenance"]["reason"] == "fenced: smoke"
     assert status["nodes"]["n3"]["services"] == []
-    assert not cluster.service_processes("n3")
+    assert not cluster.lasting_processes("n3")
     assert play("fence", "--limit", "n3", fence_consent=True, **why).changed == 0
     back = {"node_maintenance_state": "active"}
     refused = play("node_maintenance", "--limit", "n3", fails=True, **back)

@@ -89,7 +89,8 @@ def config(tmp_path):
     return str(path)
 
 
-def test_the_status_is_written_in_the_format_that_was_asked_for(config, capsys):
+def test_the_status_is_written_in_the_format_that_was_asked_for(config, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     found = {}
     for words in (["--json"], ["-o", "json"], ["-o", "yaml"], ["-o", "wide"], []):
         assert main(["status", "--config", config, *words]) == 1

@@ -25,12 +25,12 @@ def watched(answering, seconds, nodes=("n2", "n3")):
 
 
 def test_a_node_that_answers_no_question_is_named_with_the_seconds():
-    silent, _ = watched({"n2"}, 60.0)
+    silent, _asked = watched({"n2"}, 60.0)
     assert silent == {"n2": 0.0, "n3": 60.0}
 
 
 def test_a_few_lost_questions_are_no_silence():
-    silent, _ = watched(set(), MISSED * ASK_EVERY - 1.0)
+    silent, _asked = watched(set(), MISSED * ASK_EVERY - 1.0)
     assert set(silent.values()) == {0.0}
 
 

@@ -34,7 +34,7 @@ def client_address() -> str:
     ``sudo`` removes the variable, so the environments of the ancestors are searched as well.
     """
     pid = os.getpid()
-    for _ in range(FARTHEST):
+    for _generation in range(FARTHEST):
         connection = os.fsdecode(carried(pid, "SSH_CONNECTION")).split()
         if connection:
             return connection[0]
