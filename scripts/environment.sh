@@ -28,8 +28,10 @@ clean_environment() {
     export PIP_CACHE_DIR="$cache/pip"
     # Ansible refuses to start in a locale that is not UTF-8.
     export LC_ALL=C.UTF-8
-    # The daemons run from the checkout: their bytecode belongs with the other leftovers.
+    # Bytecode of the daemons, which run from the checkout, and of the library in modules
+    # belongs with the other leftovers.
     export PYTHONPYCACHEPREFIX="$cache/bytecode"
+    export XDG_CACHE_HOME="$cache/user"
 }
 
 # check_checkout: refuse a checkout in which nothing can be made.
