@@ -158,7 +158,20 @@ def test_a_traceback_shows_the_line_of_the_source(payload):
         "import traceback\ntry: import lib.first\nexcept ZeroDivisionError: traceback.print_exc()"
     )
     for _run in range(2):
-        assert "word = 1 / 0  # impossible" in payload.run(shown).stderr
+        said = payload.run(shown).stderr
+        assert 'File "lib/inner/second.py", line 1' in said
+        assert "word = 1 / 0  # impossible" in said
+
+
+def test_an_archive_that_has_its_bytecode_keeps_none(payload):
+    code = compile((PACKAGE / "__init__.py").read_text(), "lib/__init__.py", "exec")
+    content = (
+        kept_bytecode.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8) + marshal.dumps(code)
+    )
+    with zipfile.ZipFile(payload.archive, "a") as file:
+        file.writestr("lib/__init__.pyc", content)
+    assert payload.says() == "from the source"
+    assert not payload.cache.exists()
 
 
 def test_a_module_that_is_not_there_is_missed(payload):

@@ -7,4 +7,6 @@ PRIVATE to the collection.  Where things are is in ``docs/contributing-map.md``.
 
 from .kept_bytecode import keep_bytecode
 
-keep_bytecode(__name__, __path__[0], __spec__.loader if __spec__ else None)
+if __file__.endswith(".py"):
+    # Not for the archive on a node, which has the bytecode in it.
+    keep_bytecode(__name__, __path__[0], __spec__.loader if __spec__ else None)

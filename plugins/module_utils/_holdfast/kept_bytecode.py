@@ -39,7 +39,7 @@ WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 def keep_bytecode(package: str, path: str, loader: object) -> None:
     """Import the modules of *package*, whose files are below *path*, by way of the kept bytecode.
 
-    Does nothing where Python keeps bytecode by itself, or finds it in the archive.
+    Does nothing where Python keeps bytecode by itself.
     """
     if not isinstance(loader, zipimport.zipimporter) or sys.flags.optimize:
         return
@@ -95,7 +95,9 @@ class KeptBytecode:
         mark = MAGIC_NUMBER + sha256(source).digest()
         code = self._kept(name, mark)
         if code is None:
-            code = compile(source, spec.origin, "exec", dont_inherit=True)
+            # Named as in the archive, which lies elsewhere next time.
+            place = f"{spec.name.replace('.', '/')}.py"
+            code = compile(source, place, "exec", dont_inherit=True)
             self._keep(name, mark + marshal.dumps(code))
         exec(code, module.__dict__)
 
