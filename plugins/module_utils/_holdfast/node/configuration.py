@@ -31,9 +31,8 @@ from ..storage.lockspace.host_timing import (
     checked_io_timeout,
     checked_timing,
 )
+from .paths import CLUSTER_KEY
 
-DEFAULT_PATH = "/etc/holdfast/node.json"
-DEFAULT_KEY = "/etc/holdfast/cluster.key"
 EMBEDDED = "embedded"
 SANLOCK = "sanlock"
 BACKENDS = (EMBEDDED, SANLOCK)
@@ -124,7 +123,7 @@ class NodeConfiguration:
     allowed_agents: tuple[str, ...] = DEFAULT_ALLOWED_AGENTS
     fence_configuration: Path = Path("/etc/holdfast/fence.json")
     authentication: Policy = Policy.OFF
-    cluster_key: Path = Path(DEFAULT_KEY)
+    cluster_key: Path = Path(CLUSTER_KEY)
     timing: Timing = field(default_factory=Timing)
 
     @property
@@ -255,7 +254,7 @@ def from_document(document: Mapping[str, Any]) -> NodeConfiguration:
             "fence_configuration",
         ),
         authentication=_policy(document.get("authentication") or Policy.OFF.value),
-        cluster_key=names.absolute_path(document.get("cluster_key") or DEFAULT_KEY, "cluster_key"),
+        cluster_key=names.absolute_path(document.get("cluster_key") or CLUSTER_KEY, "cluster_key"),
         timing=_timing(document.get("timing") or {}),
     )
 

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import HoldfastError, InputError
 from ...names import require_known
-from ...node.configuration import NodeConfiguration
 from ...result import Result
 from .arguments import (
     add_actions,
@@ -29,6 +28,10 @@ from .arguments import (
     tell,
     waiting,
 )
+
+if TYPE_CHECKING:
+    from ...node.configuration import NodeConfiguration
+
 
 DONE = 0
 NODE_WAIT = 120.0

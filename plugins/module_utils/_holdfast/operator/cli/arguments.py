@@ -10,12 +10,15 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import HoldfastError, InputError
-from ...node.configuration import DEFAULT_PATH, NodeConfiguration, load
+from ...node.paths import CONFIGURATION
 from ...numbers import NUMBERS
 from ...result import Result
+
+if TYPE_CHECKING:
+    from ...node.configuration import NodeConfiguration
 
 
 def add_commands(
@@ -52,13 +55,15 @@ def add_config(*parsers: argparse.ArgumentParser) -> None:
     for parser in parsers:
         parser.add_argument(
             "--config",
-            default=os.environ.get("HOLDFAST_CONFIG") or DEFAULT_PATH,
-            help=f"the node's configuration file (HOLDFAST_CONFIG, or else {DEFAULT_PATH})",
+            default=os.environ.get("HOLDFAST_CONFIG") or CONFIGURATION,
+            help=f"the node's configuration file (HOLDFAST_CONFIG, or else {CONFIGURATION})",
         )
 
 
 def load_config(options: argparse.Namespace) -> NodeConfiguration:
     """Return the node's configuration, from the file that ``--config`` names."""
+    from ...node.configuration import load
+
     return load(Path(options.config))
 
 

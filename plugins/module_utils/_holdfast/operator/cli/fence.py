@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import HoldfastError, InputError
-from ...node.configuration import NodeConfiguration
 from ...result import Result
 from .arguments import (
     add_commands,
@@ -32,6 +31,7 @@ from .arguments import (
 if TYPE_CHECKING:
     # The package fence takes longer to load than most commands take.
     from ...fence.topology import FenceConfiguration
+    from ...node.configuration import NodeConfiguration
 
 DONE, FAILED = 0, 1
 RECOVERY_WAIT = 180.0

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import HoldfastError, InputError, StorageError
-from ...node.configuration import NodeConfiguration
 from ..streams import on_terminal, takes_colour
 from .arguments import (
     add_commands,
@@ -32,6 +31,7 @@ from .arguments import (
 )
 
 if TYPE_CHECKING:
+    from ...node.configuration import NodeConfiguration
     from ..report.health import Health
 
 WELL = 0

@@ -13,10 +13,9 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ...errors import HoldfastError, of_system
-from ...node.configuration import NodeConfiguration, load
 from ...version import VERSION
 from ..streams import (
     CLOSED,
@@ -43,6 +42,10 @@ from .arguments import (
 )
 from .examples import finish
 from .parser import CommandLineError, CommandParser, parse
+
+if TYPE_CHECKING:
+    from ...node.configuration import NodeConfiguration
+
 
 DAEMONS = ("lrm", "crm", "machine")
 """The commands that need no standard output."""
@@ -317,10 +320,10 @@ def _leave(options: argparse.Namespace) -> int:
 
 
 def _machine(options: argparse.Namespace) -> int:
+    from ...node.configuration import load
     from ...node.machine import power
 
-    path = Path(options.config).resolve()
-    configuration = load(path)
+    configuration = load(Path(options.config).resolve())
     base, name = configuration.folder.parent, configuration.folder.name
     if options.what == "run":
         _run_machine(configuration)
