@@ -51,6 +51,19 @@ at 8.0 power-off manager
 at 11.0 stop s2
 """
 
+LEASE_BEFORE_THE_RECORD = """
+scenario a-manager-whose-lease-went-back-manages-again-after-one-repair
+nodes n1 n2 n3
+seed 8170011
+length 44
+settings lease_fails=8.0 watchdog_fires=13.0 lease_dead=16.0 boot=4.0 fence=0.3..3 agent=0.1..2.5
+service s0 restarts=0 failback=no monitor=2 start-within=8 stop-within=8 monitor-within=5 version=1
+service s3 relocations=0 live=yes monitor=2 start-within=8 stop-within=8 monitor-within=5 version=2
+at 25.0 writes n3 for=17.86
+at 34.09 kill crm manager for=4.44
+at 36.0 rollback all leases=yes
+"""
+
 
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_random_faults_never_break_safety_and_the_cluster_gets_well(batch: int) -> None:
@@ -105,6 +118,13 @@ def test_a_frozen_service_whose_node_stays_off_is_stopped_as_far_as_anybody_can_
     (scenario,) = read_scenarios(STOPPED_WHILE_FROZEN, "here")
     outcome = play_and_get_well(scenario)
     assert any("s2 wait frozen until it is back" in text for _at, text in outcome.trace)
+    assert not outcome.problem
+
+
+def test_one_repair_is_enough_for_a_manager_whose_lease_went_back_with_the_records() -> None:
+    (scenario,) = read_scenarios(LEASE_BEFORE_THE_RECORD, "here")
+    outcome = play_and_get_well(scenario)
+    assert sum("; the records were repaired" in text for _at, text in outcome.trace) == 1
     assert not outcome.problem
 
 

@@ -264,8 +264,12 @@ def _observe(
         state = replace(state, foreign_hosts=foreign)
     desired, slot = yield from perform(ReadDesired())
     if desired.generation > state.generation:
-        records = yield from crm.records(observation)
-        yield from crm.begin_generation(records, state.epoch)
+        # The lease may have gone back with the records: its version would stay below the epoch.
+        text = "the manager lease is given up: whoever acquires it begins with the repaired records"
+        yield from perform(Log(text))
+        crm.stop_managing()
+        crm.drop_ends()
+        yield from crm.give_up_lease()
         return None
     older = older_than_reports(state, desired, reports_seen(observation.nodes))
     if older:
