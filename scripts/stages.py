@@ -175,7 +175,7 @@ def integration(run: Run) -> None:
     _ansible_test(run, "integration", folder=workplace.copy(run.scratch / "integration"))
 
 
-FRESH = 120
+FRESH = 100
 """Seconds for random clusters that nobody has played before."""
 
 
@@ -191,7 +191,7 @@ def simulation(run: Run) -> None:
     run.python("-m", "pytest", SIMULATOR_TESTS, folder=ROOT)
     batch = ("tests/simulation/batch.py",)
     for drawing in DRAWINGS:
-        words = ("--first-seed", "0", "--count", "1000", "--drawn", drawing)
+        words = ("--first-seed", "0", "--count", "500", "--drawn", drawing)
         run.python(*batch, *words, folder=ROOT)
     run.python("tests/mutation/find.py", folder=ROOT)
     run.python(*batch, "--seconds", str(FRESH), folder=ROOT)

@@ -1,37 +1,38 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A plugin of pytest that makes one mistake before the tests are imported, and says what failed.
+"""Unit tests run with one deliberate mistake, each time in a process of its own.
 
-It is loaded with ``-p``.  The environment names the mistake, none for an empty name, and the file
-that gets a line for each test: how it ended, and its id.
+Run as a program it reads requests, a JSON document on each line of standard input: the name of
+the mistake, none for an empty name, and the tests.  It answers with a line for each: how each
+test ended, as pairs of an end and the id of a test.  pytest and the library are imported once;
+a fork makes the mistake and imports the tests, so that none of them has what it replaces.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 import os
-from collections.abc import Generator
-from contextlib import AbstractContextManager
-from pathlib import Path
+import sys
+from collections.abc import Generator, Sequence
 from typing import Any
 
+import hypothesis  # noqa: F401  (takes longer to import than most of the tests take)
 import pytest
 from ansible_collections.holdfast.ha.tests.mutation.tested_mutations import TESTED
 
-NAME = "HOLDFAST_MUTATION"
-ENDS = "HOLDFAST_MUTATION_ENDS"
+WORDS = ("-q", "-p", "no:cacheprovider", "--assert=plain")
 
 PASSED, FOUND, BROKEN = "passed", "found", "broken"
 """A test passed; it failed by what it asserts; or it, or what it needs, raised something else."""
 
 
-class OneMistake:
-    """Makes a mistake for as long as pytest runs."""
+class Ends:
+    """A plugin of pytest that notes how each test ended."""
 
-    def __init__(self, mistake: AbstractContextManager[Any] | None, ends: Path) -> None:
-        self._ends = ends
-        self._mistake = mistake
-        if mistake is not None:
-            mistake.__enter__()
+    def __init__(self) -> None:
+        self.noted: list[tuple[str, str]] = []
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(
@@ -41,22 +42,40 @@ class OneMistake:
         if call.excinfo is not None:
             asserted = (AssertionError, pytest.fail.Exception)
             said = call.when == "call" and isinstance(call.excinfo.value, asserted)
-            end = FOUND if said else BROKEN
+            self.noted.append((FOUND if said else BROKEN, item.nodeid))
         elif call.when == "call":
-            end = PASSED
-        else:
-            return
-        with self._ends.open("a", encoding="utf-8") as file:
-            file.write(f"{end} {item.nodeid}\n")
-
-    def pytest_unconfigure(self) -> None:
-        if self._mistake is not None:
-            self._mistake.__exit__(None, None, None)
+            self.noted.append((PASSED, item.nodeid))
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Make the mistake that the environment names."""
-    name = os.environ[NAME]
-    known = {one.mutation.name: one.mutation for one in TESTED}
-    made = known[name].made() if name else None
-    config.pluginmanager.register(OneMistake(made, Path(os.environ[ENDS])))
+def ends_of(mistake: str, tests: Sequence[str]) -> dict[str, Any]:
+    """Make the mistake for good, run the tests, and return their ends and what pytest said."""
+    if mistake:
+        known = {one.mutation.name: one.mutation for one in TESTED}
+        known[mistake].made().__enter__()
+    ends, said = Ends(), io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        pytest.main([*WORDS, *tests], plugins=[ends])
+    return {"ends": ends.noted, "said": said.getvalue()}
+
+
+def answer_in_fork(request: dict[str, Any]) -> None:
+    """Write the answer to a request from a fork, and wait for its end."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            answer = ends_of(str(request["mistake"]), list(request["tests"]))
+            sys.stdout.write(json.dumps(answer) + "\n")
+            sys.stdout.flush()
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+
+
+def main() -> None:
+    """Answer each request until standard input ends."""
+    for line in sys.stdin:
+        answer_in_fork(json.loads(line))
+
+
+if __name__ == "__main__":
+    main()

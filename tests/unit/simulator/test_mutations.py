@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ from ansible_collections.holdfast.ha.tests.mutation.tested_mutations import TEST
 from ansible_collections.holdfast.ha.tests.simulation.runs import run_seed
 
 CHECKOUT = Path(__file__).resolve().parents[3]
-PLUGIN = "ansible_collections.holdfast.ha.tests.mutation.in_pytest"
+SERVER = "ansible_collections.holdfast.ha.tests.mutation.in_pytest"
 GRAVE = (
     "skip-the-proof",
     "take-silence-for-death",
@@ -58,48 +60,63 @@ def test_a_grave_mistake_is_found_soon_and_gone_with_its_patch(name: str) -> Non
     assert not run_seed(0).problem
 
 
-def ends_of(tests: set[str], mistake: str, folder: Path) -> dict[str, set[str]]:
-    """Return how each of the *tests* ended in a process of its own, with a mistake or none.
+class MutatedTests:
+    """Unit tests that are run with a mistake or none, each time in a process of its own."""
 
-    The mistake is made before the tests are imported, so that none of them has what it replaces.
-    """
-    ends = folder / "ends"
-    words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", PLUGIN)
-    run = subprocess.run(
-        [sys.executable, *words, *sorted(f"tests/unit/{one}" for one in tests)],
-        cwd=CHECKOUT,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(CHECKOUT / ".collections"),
-            "PYTEST_ADDOPTS": "",
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-            "HOLDFAST_MUTATION": mistake,
-            "HOLDFAST_MUTATION_ENDS": str(ends),
-        },
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert ends.exists(), run.stdout
-    found: dict[str, set[str]] = {one: set() for one in tests}
-    for line in ends.read_text(encoding="utf-8").splitlines():
-        end, test = line.split(" ", maxsplit=1)
-        found[test.partition("[")[0].removeprefix("tests/unit/")].add(end)
-    return found
+    def __init__(self) -> None:
+        self._server = subprocess.Popen(
+            [sys.executable, "-m", SERVER],
+            cwd=CHECKOUT,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(CHECKOUT / ".collections"),
+                "PYTEST_ADDOPTS": "",
+                "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            },
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ends(self, tests: set[str], mistake: str) -> dict[str, set[str]]:
+        """Return how each of the *tests* ended with a mistake, or with none."""
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        paths = sorted(f"tests/unit/{one}" for one in tests)
+        self._server.stdin.write(json.dumps({"mistake": mistake, "tests": paths}) + "\n")
+        self._server.stdin.flush()
+        answer = json.loads(self._server.stdout.readline())
+        assert answer["ends"], answer["said"]
+        found: dict[str, set[str]] = {one: set() for one in tests}
+        for end, test in answer["ends"]:
+            found[test.partition("[")[0].removeprefix("tests/unit/")].add(end)
+        return found
+
+    def close(self) -> None:
+        """End the process that runs them."""
+        assert self._server.stdin is not None
+        self._server.stdin.close()
+        self._server.wait(60)
 
 
-def test_the_tests_that_find_mistakes_pass_without_one(tmp_path: Path) -> None:
-    found = ends_of({f"{one.file}::{one.test}" for one in TESTED}, "", tmp_path)
+@pytest.fixture(scope="module")
+def tests() -> Iterator[MutatedTests]:
+    server = MutatedTests()
+    yield server
+    server.close()
+
+
+def test_the_tests_that_find_mistakes_pass_without_one(tests: MutatedTests) -> None:
+    found = tests.ends({f"{one.file}::{one.test}" for one in TESTED}, "")
     assert {test: ends for test, ends in found.items() if ends != {"passed"}} == {}
 
 
 @pytest.mark.parametrize("one", TESTED, ids=lambda one: one.mutation.name)
 def test_a_mistake_that_is_seldom_met_is_found_by_its_unit_test(
-    one: FoundByTest, tmp_path: Path
+    one: FoundByTest, tests: MutatedTests
 ) -> None:
     """At least one example of the test fails, and by what it asserts: all others pass."""
     test = f"{one.file}::{one.test}"
-    (ends,) = ends_of({test}, one.mutation.name, tmp_path).values()
+    (ends,) = tests.ends({test}, one.mutation.name).values()
     assert "found" in ends
     assert "broken" not in ends

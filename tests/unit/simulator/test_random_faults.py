@@ -22,7 +22,7 @@ from ansible_collections.holdfast.ha.tests.simulation.scenario_text import (
     read_scenarios,
 )
 
-RUNS = int(os.environ.get("HOLDFAST_RUNS", "800"))
+RUNS = int(os.environ.get("HOLDFAST_RUNS", "200"))
 FIRST_SEED = int(os.environ.get("HOLDFAST_FIRST_SEED", "0"))
 BATCHES = 10
 DOWN_WHILE_IT_SETTLES = """
