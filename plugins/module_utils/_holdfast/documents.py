@@ -364,6 +364,20 @@ def fields_of(kind: type[T], **readers: Reader) -> Fields[T]:
     return Fields(by_name, exact, frozenset(required))
 
 
+def without_format(document: Mapping[str, Any], what: str, known: int) -> dict[str, Any]:
+    """Return the document of a file without its format version, 1 where it has none.
+
+    Raises ``DocumentError`` for a version above *known*, the newest that is understood here.
+    """
+    found = document.get("format", 1)
+    if isinstance(found, bool) or not isinstance(found, int) or not 1 <= found <= known:
+        raise DocumentError(
+            f"{what} has format version {_shown(found)}; the holdfast on this machine knows 1 to {known}:"
+            " update it."
+        )
+    return {key: value for key, value in document.items() if key != "format"}
+
+
 def check_keys(keys: Iterable[str], pattern: re.Pattern[str], what: str) -> None:
     """Raise ``DocumentError`` unless each key is *what* the regular expression *pattern* takes."""
     for key in keys:

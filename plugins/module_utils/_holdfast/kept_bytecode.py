@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Bytecode of the library that is kept between the tasks of Ansible.
 
-Ansible sends a module and what it imports as one archive of sources, for every task anew, and
+Ansible sends a module and what it imports as one archive of sources, for every task, and
 Python keeps no bytecode of what it imports from an archive: most of a task's CPU time went into
 compiling.  Here it is kept in the user's cache folder, one file per module of the library, and
 used as long as the source's SHA-256 and Python's bytecode version are those it was made for.

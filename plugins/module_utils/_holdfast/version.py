@@ -4,7 +4,7 @@
 
 PRIVATE to the collection: the modules of ``holdfast.ha`` import the library, and nodes get the
 same tree as the Python package ``holdfast``.  Standard library only, relative imports only.  Each
-``__init__.py`` is empty: a module pays for every line that it imports.
+``__init__.py`` below is empty: a module pays for every line that it imports.
 """
 
 from __future__ import annotations

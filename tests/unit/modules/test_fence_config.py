@@ -58,7 +58,7 @@ def test_check_then_apply_then_again(options):
     # Ansible adds owner and mode of a file that is there.
     assert {key: done[key] for key in told} == told
     written = json.loads(path.read_text())
-    assert written == {"devices": options["devices"], "nodes": options["nodes"]}
+    assert written == {"format": 1, "devices": options["devices"], "nodes": options["nodes"]}
     assert path.stat().st_mode & 0o777 == 0o600
     for check in (True, False):
         assert not run_ok("fence_config", options, check)["changed"]
@@ -116,7 +116,7 @@ def test_all_that_a_device_and_a_node_can_have_is_kept(tmp_path, agent):
     )
     run_ok("fence_config", wanted)
     written = json.loads(Path(wanted["path"]).read_text())
-    assert written == {"devices": wanted["devices"], "nodes": wanted["nodes"]}
+    assert written == {"format": 1, "devices": wanted["devices"], "nodes": wanted["nodes"]}
     assert not run_ok("fence_config", wanted)["changed"]
     wanted["nodes"]["n2"]["levels"] = [[{"device": "d", "plug": "2"}]]
     assert "a plug that is not n1's on d" in run_failing("fence_config", wanted)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..documents import read_document
+from ..documents import read_document, without_format
 from ..errors import DocumentError, FenceError, InputError
 from ..names import node_name, whole_number
 from ..private_file import read_private_file
@@ -164,6 +164,9 @@ MAX_LEVELS = 9
 MAX_DELAY = 60.0
 """Seconds; a fence must not wait longer than the manager waits for it."""
 
+FORMAT = 1
+"""The format version of the file of the fence configuration."""
+
 _MAX_FILE = 4 << 20
 
 
@@ -292,7 +295,10 @@ def load_fence_configuration(path: str) -> FenceConfiguration:
     data = read_private_file(path, "The fence configuration", _MAX_FILE, FenceError)
     try:
         # An error has a position or the name of a key, never a value.
-        document = read_document(data, f"The fence configuration {path}", _MAX_FILE, unique=True)
+        what = f"The fence configuration {path}"
+        document = read_document(data, what, _MAX_FILE, unique=True)
+        if isinstance(document, dict):
+            document = without_format(document, what, FORMAT)
     except DocumentError as error:
         raise FenceError(str(error)) from None
     return parse_fence_configuration(document, path)

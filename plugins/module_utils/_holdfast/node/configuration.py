@@ -22,7 +22,7 @@ from typing import Any
 from .. import names
 from ..cluster.model.allowed_agents import DEFAULT_ALLOWED_AGENTS
 from ..cluster.model.observed import Timing
-from ..documents import read_document_file
+from ..documents import read_document_file, without_format
 from ..errors import DocumentError, InputError, StorageError
 from ..storage.authentication import Policy
 from ..storage.lockspace.host_timing import (
@@ -32,6 +32,9 @@ from ..storage.lockspace.host_timing import (
     checked_timing,
 )
 from .paths import CLUSTER_KEY
+
+FORMAT = 1
+"""The format version of a node's configuration file."""
 
 EMBEDDED = "embedded"
 SANLOCK = "sanlock"
@@ -227,7 +230,11 @@ def load(path: Path) -> NodeConfiguration:
         raise InputError("config", str(path), text) from error
     if not isinstance(document, dict):
         raise InputError("config", str(path), "a file that holds one JSON object")
-    return from_document(document)
+    try:
+        return from_document(without_format(document, "It", FORMAT))
+    except DocumentError as error:
+        text = f"a configuration that is understood here ({str(error).rstrip('.')})"
+        raise InputError("config", str(path), text) from error
 
 
 def from_document(document: Mapping[str, Any]) -> NodeConfiguration:
@@ -274,6 +281,7 @@ def check_declared(configuration: NodeConfiguration) -> None:
 def to_document(configuration: NodeConfiguration) -> dict[str, Any]:
     """Return the configuration as plain data, as in its file."""
     return {
+        "format": FORMAT,
         "cluster": configuration.cluster,
         "node": configuration.node,
         "storage": str(configuration.storage),

@@ -265,7 +265,7 @@ def _observe(
     desired, slot = yield from perform(ReadDesired())
     if desired.generation > state.generation:
         # The lease may have gone back with the records: its version would stay below the epoch.
-        text = "the manager lease is given up: whoever acquires it begins with the repaired records"
+        text = "the manager lease is given up: the next manager begins with the repaired records"
         yield from perform(Log(text))
         crm.stop_managing()
         crm.drop_ends()

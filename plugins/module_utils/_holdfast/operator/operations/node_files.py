@@ -21,7 +21,7 @@ from ...cluster.model.state import ClusterState
 from ...documents import read_document_file
 from ...errors import DocumentError, InputError, StorageError
 from ...fence.describe import check_fence_agents, nodes_without_proof
-from ...fence.topology import parse_fence_configuration
+from ...fence.topology import FORMAT, parse_fence_configuration
 from ...names import absolute_path
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import (
@@ -39,8 +39,9 @@ from ...storage.whole_file import write_text
 def declare_fence(options: Mapping[str, Any], check: bool) -> Result:
     """Check the whole fence configuration and write it into a file for its owner only."""
     path = absolute_path(options["path"], "path")
-    document = {"devices": dict(options["devices"]), "nodes": dict(options["nodes"])}
-    configuration = parse_fence_configuration(document)
+    declared = {"devices": dict(options["devices"]), "nodes": dict(options["nodes"])}
+    configuration = parse_fence_configuration(declared)
+    document = {"format": FORMAT, **declared}
     warnings = []
     if not check:
         # In check mode the agents may be what an earlier task would install.
