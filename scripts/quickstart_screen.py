@@ -126,7 +126,7 @@ class Screen:
         """Show why the run failed."""
         where = self._step or "the beginning"
         self._print(f"FAILED in: {where}")
-        self._print(f"  {self.failure or 'ansible-playbook ended without a message.'}")
+        self._print(f"  {self.failure or last_line(log)}")
         busy = why_busy(Path("/proc")) if _ABOUT_TIME.search(self.failure) else ""
         if busy:
             self._print(f"  {busy}")
@@ -135,6 +135,15 @@ class Screen:
     def _print(self, line: str) -> None:
         self._stream.write(line + "\n")
         self._stream.flush()
+
+
+def last_line(log: Path) -> str:
+    """Return the last line that ansible-playbook printed before it ended without a failed task."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError as error:
+        return f"{log} cannot be read: {error.strerror}."
+    return next((one.strip() for one in reversed(lines) if one.strip()), "It printed nothing.")
 
 
 BUSY_SHARE = 40.0
