@@ -15,6 +15,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast import kept_
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.version import PACKAGE
 
 STRANGER = 65534
+LIBRARY = "ansible_collections/lib"
 FIRST = "from .inner.second import word\nprint(word)\n"
 SECOND = "word = 'from the source'\n"
 OTHER = compile("word = 'from the kept file'\n", "second.py", "exec")
@@ -32,17 +33,18 @@ class Payload:
 
     def send(self, second):
         files = {
-            "lib/__init__.py": (PACKAGE / "__init__.py").read_text(),
-            "lib/kept_bytecode.py": (PACKAGE / "kept_bytecode.py").read_text(),
-            "lib/first.py": FIRST,
-            "lib/inner/__init__.py": "",
-            "lib/inner/second.py": second,
+            "ansible_collections/__init__.py": "",
+            f"{LIBRARY}/__init__.py": (PACKAGE / "__init__.py").read_text(),
+            f"{LIBRARY}/kept_bytecode.py": (PACKAGE / "kept_bytecode.py").read_text(),
+            f"{LIBRARY}/first.py": FIRST,
+            f"{LIBRARY}/inner/__init__.py": "",
+            f"{LIBRARY}/inner/second.py": second,
         }
         with zipfile.ZipFile(self.archive, "w") as file:
             for name, content in files.items():
                 file.writestr(name, content)
 
-    def run(self, statement="import lib.first", *options):
+    def run(self, statement="import ansible_collections.lib.first", *options):
         code = f"import sys; sys.path.insert(0, {str(self.archive)!r}); {statement}"
         return subprocess.run(
             [sys.executable, *options, "-c", code],
@@ -149,30 +151,35 @@ def test_without_a_folder_everything_works(payload):
 
 
 def test_what_python_optimizes_is_not_mixed_with_what_it_does_not(kept):
-    assert kept.run("import lib.first", "-O").stdout.strip() == "from the source"
+    assert (
+        kept.run("import ansible_collections.lib.first", "-O").stdout.strip() == "from the source"
+    )
 
 
 def test_a_traceback_shows_the_line_of_the_source(payload):
     payload.send("word = 1 / 0  # impossible\n")
     shown = (
-        "import traceback\ntry: import lib.first\nexcept ZeroDivisionError: traceback.print_exc()"
+        "import traceback\ntry: import ansible_collections.lib.first\n"
+        "except ZeroDivisionError: traceback.print_exc()"
     )
     for _run in range(2):
         said = payload.run(shown).stderr
-        assert 'File "lib/inner/second.py", line 1' in said
+        assert f'File "{LIBRARY}/inner/second.py", line 1' in said
         assert "word = 1 / 0  # impossible" in said
 
 
-def test_an_archive_that_has_its_bytecode_keeps_none(payload):
-    code = compile((PACKAGE / "__init__.py").read_text(), "lib/__init__.py", "exec")
-    content = (
-        kept_bytecode.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8) + marshal.dumps(code)
-    )
-    with zipfile.ZipFile(payload.archive, "a") as file:
-        file.writestr("lib/__init__.pyc", content)
-    assert payload.says() == "from the source"
+def test_the_archive_on_a_node_keeps_none(payload):
+    with zipfile.ZipFile(payload.archive) as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    with zipfile.ZipFile(payload.archive, "w") as file:
+        for name, content in members.items():
+            file.writestr(name.replace(LIBRARY, "holdfast"), content)
+    assert payload.run("import holdfast.first").stdout.strip() == "from the source"
     assert not payload.cache.exists()
 
 
 def test_a_module_that_is_not_there_is_missed(payload):
-    assert "No module named 'lib.third'" in payload.run("import lib.third").stderr
+    assert (
+        "No module named 'ansible_collections.lib.third'"
+        in payload.run("import ansible_collections.lib.third").stderr
+    )

@@ -138,3 +138,15 @@ def test_the_exit_status_is_that_of_the_playbook_and_the_log_has_its_output(tmp_
     assert quickstart_screen.main([str(log), "sh", "-c", script]) == 4
     assert log.read_text(encoding="utf-8") == "PLAY [Check the variables] ***\né\n"
     assert "FAILED in: Check the variables" in capsys.readouterr().out
+
+
+def test_a_run_that_ends_before_its_first_task_is_told_with_the_last_line_of_its_log(tmp_path):
+    log = tmp_path / "log"
+    for content, told in (
+        ("", "It printed nothing."),
+        ("a\n[ERROR]: no memory\n\n", "[ERROR]: no memory"),
+    ):
+        log.write_text(content)
+        screen, stream = shown("")
+        screen.fail(log)
+        assert stream.getvalue().splitlines()[1] == f"  {told}"

@@ -5,8 +5,12 @@
 PRIVATE to the collection.  Where things are is in ``docs/contributing-map.md``.
 """
 
-from .kept_bytecode import keep_bytecode
+from zipimport import zipimporter
 
-if __file__.endswith(".py"):
-    # Not for the archive on a node, which has the bytecode in it.
-    keep_bytecode(__name__, __path__[0], __spec__.loader if __spec__ else None)
+LOADER = __spec__.loader if __spec__ else None
+
+# In the archive that Ansible sends; the one on a node has its bytecode in it.
+if __name__.startswith("ansible_collections.") and isinstance(LOADER, zipimporter):
+    from .kept_bytecode import keep_bytecode
+
+    keep_bytecode(__name__, __path__[0], LOADER)

@@ -372,8 +372,8 @@ def without_format(document: Mapping[str, Any], what: str, known: int) -> dict[s
     found = document.get("format", 1)
     if isinstance(found, bool) or not isinstance(found, int) or not 1 <= found <= known:
         raise DocumentError(
-            f"{what} has format version {_shown(found)}; the holdfast on this machine knows 1 to {known}:"
-            " update it."
+            f"{what} has format version {_shown(found)}; the holdfast on this machine knows 1 to"
+            f" {known}: update it."
         )
     return {key: value for key, value in document.items() if key != "format"}
 

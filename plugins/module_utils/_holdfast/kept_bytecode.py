@@ -36,12 +36,9 @@ LARGEST = 4 * 1024 * 1024
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
-def keep_bytecode(package: str, path: str, loader: object) -> None:
-    """Import the modules of *package*, whose files are below *path*, by way of the kept bytecode.
-
-    Does nothing where Python keeps bytecode by itself.
-    """
-    if not isinstance(loader, zipimport.zipimporter) or sys.flags.optimize:
+def keep_bytecode(package: str, path: str, loader: zipimport.zipimporter) -> None:
+    """Import the modules of *package*, whose files are below *path*, by their kept bytecode."""
+    if sys.flags.optimize:
         return
     folder = _open_folder()
     if folder is not None:

@@ -62,6 +62,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     NoAnswerError,
     StorageError,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
+    configuration as node_configuration,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     LRM,
     SANLOCK,
@@ -207,8 +210,9 @@ def test_a_report_is_spoken_of_on_the_whiteboard_before_the_manager_is_told_to_l
     ids=["embedded", "sanlock", "sanlock without a watchdog"],
 )
 def test_the_first_report_of_an_lrm_says_after_how_long_its_watchdog_acts(
-    tmp_path, backend, seconds
+    tmp_path, monkeypatch, backend, seconds
 ):
+    monkeypatch.setattr(node_configuration, "RUN_DIRECTORY", tmp_path / "run")
     daemon = Daemon(tmp_path, last=Report("n1", watchdog_timeout=60), **backend)
     (report,) = reports(daemon.round())
     assert report.watchdog_timeout == seconds
