@@ -11,6 +11,7 @@ a fork makes the mistake and imports the tests, so that none of them has what it
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import json
 import os
@@ -18,9 +19,11 @@ import sys
 from collections.abc import Generator, Sequence
 from typing import Any
 
-import hypothesis  # noqa: F401  (takes longer to import than most of the tests take)
 import pytest
 from ansible_collections.holdfast.ha.tests.mutation.tested_mutations import TESTED
+
+# Takes longer to import than most of the tests take.
+importlib.import_module("hypothesis")
 
 WORDS = ("-q", "-p", "no:cacheprovider", "--assert=plain")
 

@@ -238,7 +238,7 @@ def work(cluster):
     work = AgentWork(cluster.configuration, ran_here=lambda _service: True)
     work.service = cluster.wanted().services["web"]
     work.do = lambda kind: work.carry_out(Job(kind, work.service))
-    work.calls = lambda: (cluster.configuration.run_directory / "calls").read_text()
+    work.calls = (cluster.configuration.run_directory / "calls").read_text
     return work
 
 
