@@ -117,10 +117,10 @@ def options_of(name):
     return Options(argument_spec=as_spec({**documented, **(text.get("options") or {})}))
 
 
-def role_options(name):
+def role_options(name, entry="main"):
     path = ROOT / "roles" / name / "meta" / "argument_specs.yml"
     text = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return Options(argument_spec=as_spec(text["argument_specs"]["main"]["options"]))
+    return Options(argument_spec=as_spec(text["argument_specs"][entry]["options"]))
 
 
 def variables_of(playbook):
@@ -215,11 +215,11 @@ def fencing_mistakes(place, values, prefix=""):
     return []
 
 
-def role_mistakes(place, role, values):
+def role_mistakes(place, role, values, entry="main"):
     name = role[len(OWN) :] if role.startswith(OWN) else ""
     if not (ROOT / "roles" / name / "meta").is_dir():
         return [f"{place}: there is no role {role}"]
-    found = mistakes(f"{place} {name}", values, role_options(name))
+    found = mistakes(f"{place} {name}", values, role_options(name, entry))
     return found + fencing_mistakes(f"{place} {name}", values, "fencing_")
 
 
@@ -247,7 +247,9 @@ def task_mistakes(place, task):
     if name == f"{OWN}fence_config":
         found += fencing_mistakes(told, values)
     if name in ROLE_TASKS:
-        found += role_mistakes(place, values["name"], task.get("vars", {}))
+        found += role_mistakes(
+            place, values["name"], task.get("vars", {}), values.get("tasks_from", "main")
+        )
     return found
 
 

@@ -29,6 +29,12 @@ def specification(role):
     return load(role, "meta/argument_specs.yml")["argument_specs"]["main"]
 
 
+def options_of(role):
+    """Return the options of all entry points of a role."""
+    entries = load(role, "meta/argument_specs.yml")["argument_specs"].values()
+    return {name: option for entry in entries for name, option in entry["options"].items()}
+
+
 def table(role):
     """Return the rows of the README's table by variable: type, default and meaning."""
     text = (ROOT / "roles" / role / "README.md").read_text(encoding="utf-8")
@@ -114,7 +120,7 @@ def test_the_storage_is_not_where_the_units_cannot_write(path, refused):
 
 @pytest.mark.parametrize("role", ROLES)
 def test_the_readme_lists_the_variables_of_the_argument_spec(role):
-    options = specification(role)["options"]
+    options = options_of(role)
     assert table(role) == {
         name: (option["type"], written(option), plain(option["description"]))
         for name, option in options.items()
@@ -124,7 +130,7 @@ def test_the_readme_lists_the_variables_of_the_argument_spec(role):
 
 @pytest.mark.parametrize("role", ROLES)
 def test_the_defaults_are_those_of_the_argument_spec(role):
-    options = specification(role)["options"]
+    options = options_of(role)
     assert load(role, "defaults/main.yml") == {
         name: option["default"] for name, option in options.items() if not option.get("required")
     }
@@ -197,37 +203,21 @@ def test_no_file_on_a_node_tells_who_ran_ansible_and_where():
         assert "ansible_managed" not in path.read_text(encoding="utf-8"), path
 
 
-PACKAGES = ("__fencing_agents", "__fencing_missing", "__fencing_own_names", "__fencing_one_each")
-
-
 @pytest.mark.parametrize(
-    ("system", "agents", "packages"),
+    ("agents", "missing"),
     [
-        ("Debian 13", ["fence_ipmilan", "fence_ilo5"], ["fence-agents-ipmilan"]),
-        ("Debian 13", ["fence_apc_snmp", "fence_xvm"], ["fence-agents-apc-snmp", "fence-virt"]),
-        ("RedHat 9", ["fence_redfish", "fence_virt"], ["fence-agents-redfish", "fence-virt"]),
-        ("Debian 13", ["fence_put_there", "/opt/site/fence_rack"], []),
-        ("Debian 13", ["fence_put_there", "fence_sbd"], ["fence-agents-sbd"]),
-        ("Debian 12", ["fence_ipmilan"], ["fence-agents", "ipmitool"]),
-        ("Debian 12", ["fence_xvm"], ["fence-agents", "ipmitool", "fence-virt"]),
-        ("Debian 12", ["/opt/site/fence_rack"], []),
-        ("Debian 12", ["fence_put_there"], []),
-        ("Ubuntu 24", ["fence_put_there"], []),
-        ("Ubuntu 24", ["fence_ipmilan"], ["fence-agents-base", "fence-agents-extra"]),
-        ("Ubuntu 24", ["fence_virt"], ["fence-agents-base", "fence-agents-extra", "fence-virt"]),
+        (["fence_put_there", "fence_sbd"], ["fence_sbd"]),
+        (["fence_put_there", "/opt/site/fence_rack"], []),
+        (["fence_sbd", "fence_ipmilan", "fence_sbd"], ["fence_ipmilan", "fence_sbd"]),
     ],
 )
-def test_the_packages_of_fence_agents_are_those_that_the_distribution_has(system, agents, packages):
-    name, release = system.split()
-    named = sorted(agent for agent in agents if not agent.startswith("/"))
+def test_only_agents_of_the_distribution_that_are_not_there_need_a_package(agents, missing):
+    named = sorted({agent for agent in agents if not agent.startswith("/")})
     there = [{"item": one, "stat": {"exists": one == "fence_put_there"}} for one in named]
-    facts = {"distribution": name, "distribution_major_version": release}
-    assert packages == evaluated(
-        *("fencing", *PACKAGES, "__fencing_system", "__fencing_virtual", "__fencing_packages"),
-        fencing_devices={agent: {"agent": agent} for agent in agents},
-        ansible_facts=facts,
-        **{"__fencing_there": {"results": there}},
-    )
+    devices = {f"device{at}": {"agent": agent} for at, agent in enumerate(agents)}
+    known = {"fencing_devices": devices, "__fencing_there": {"results": there}}
+    assert evaluated("fencing", "__fencing_agents", **known) == named
+    assert evaluated("fencing", "__fencing_missing", **known) == missing
 
 
 def test_an_interrupted_removal_leaves_no_configuration_to_a_node_without_its_command():
@@ -255,9 +245,7 @@ def test_settings_of_sanlock_that_the_role_did_not_write_are_kept(text, own):
 
 @pytest.mark.parametrize("role", ROLES)
 def test_a_boolean_that_is_given_on_the_command_line_as_a_text_is_a_condition_all_the_same(role):
-    booleans = [
-        name for name, option in specification(role)["options"].items() if option["type"] == "bool"
-    ]
+    booleans = [name for name, option in options_of(role).items() if option["type"] == "bool"]
     for path in (ROOT / "roles" / role).rglob("*.yml"):
         if path.parent.name in ("tasks", "handlers"):
             text = path.read_text(encoding="utf-8")
