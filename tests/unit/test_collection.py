@@ -123,3 +123,14 @@ def test_each_module_has_an_integration_target(name):
     own = targets / name / "tasks" / "main.yml"
     shared = targets / "running_cluster" / "tasks" / f"{name}.yml"
     assert own.exists() or shared.exists()
+
+
+def test_the_execution_environment_admits_each_ansible_core_that_is_tested():
+    stages = (ROOT / "scripts" / "stages.py").read_text(encoding="utf-8")
+    series = re.findall(r"\d+\.(\d+)\.\d+", re.search(r"^CORES = \((.*)\)", stages, re.M)[1])
+    image = yaml.safe_load((ROOT / "execution-environment.yml").read_text(encoding="utf-8"))
+    allowed = image["dependencies"]["ansible_core"]["package_pip"]
+    oldest, end = re.fullmatch(r"ansible-core>=2\.(\d+),<2\.(\d+)", allowed).groups()
+    assert [int(oldest), int(end) - 1] == [int(series[0]), int(series[-1])]
+    runtime = yaml.safe_load((ROOT / "meta" / "runtime.yml").read_text(encoding="utf-8"))
+    assert runtime["requires_ansible"] == f">=2.{oldest}.0"
