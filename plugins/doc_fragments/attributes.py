@@ -1,8 +1,8 @@
-# Copyright: 2026 The holdfast authors
+# Copyright 2026 The holdfast authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What modules of the collection state about check mode, diff and idempotence."""
+"""What modules of the collection state about check mode, diff, idempotence, platform and group."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ attributes:
   idempotent:
     support: full
     description: A second run with the same options changes nothing.
+  platform:
+    support: full
+    description: The module runs on Linux.
+    platforms: linux
 """
 
     # For modules that only look.
@@ -38,4 +42,30 @@ attributes:
   idempotent:
     support: full
     description: The module changes nothing.
+  platform:
+    support: full
+    description: The module runs on Linux.
+    platforms: linux
+"""
+
+    # For modules that act through a node's configuration file.
+    NODE_GROUP = r"""
+options: {}
+attributes:
+  action_group:
+    support: full
+    description: >-
+      Use C(group/holdfast.ha.node) in C(module_defaults) to set O(config) for all modules of the
+      group.
+    membership:
+      - holdfast.ha.node
+"""
+
+    # For all others.
+    NO_GROUP = r"""
+options: {}
+attributes:
+  action_group:
+    support: none
+    description: The module is in no action group.
 """

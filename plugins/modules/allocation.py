@@ -1,5 +1,5 @@
 #!/usr/bin/python
-# Copyright: 2026 The holdfast authors
+# Copyright 2026 The holdfast authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -19,6 +19,7 @@ description:
   - A request without a solution does not fail the task; see RV(success).
 extends_documentation_fragment:
   - holdfast.ha.attributes.info_module
+  - holdfast.ha.attributes.no_group
 requirements:
   - netaddr (Python package), if O(networks) is used
 options:

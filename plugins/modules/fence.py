@@ -1,5 +1,5 @@
 #!/usr/bin/python
-# Copyright: 2026 The holdfast authors
+# Copyright 2026 The holdfast authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -29,6 +29,7 @@ description:
     the agent on its standard input and appear in no log, result or error.
 extends_documentation_fragment:
   - holdfast.ha.attributes
+  - holdfast.ha.attributes.no_group
 attributes:
   idempotent:
     support: partial

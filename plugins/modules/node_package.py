@@ -1,5 +1,5 @@
 #!/usr/bin/python
-# Copyright: 2026 The holdfast authors
+# Copyright 2026 The holdfast authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -19,10 +19,8 @@ description:
     version that it has loaded until it is restarted.
 extends_documentation_fragment:
   - holdfast.ha.attributes
-  - action_common_attributes
+  - holdfast.ha.attributes.no_group
 attributes:
-  platform:
-    platforms: posix
   action:
     support: full
     description: The archive is built on the controller and copied from there.

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-# Copyright: 2026 The holdfast authors
+# Copyright 2026 The holdfast authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -24,6 +24,7 @@ description:
   - Each group is judged on the cluster as it is now. Ask again for a group before its turn.
 extends_documentation_fragment:
   - holdfast.ha.attributes.info_module
+  - holdfast.ha.attributes.node_group
   - holdfast.ha.node
 options:
   nodes:

@@ -27,12 +27,12 @@ def module(name):
     return importlib.import_module(f"{PLUGINS}.modules.{name}")
 
 
-def fragment(name):
-    """Return the options of a documentation fragment of this collection."""
+def fragment(name, part="options"):
+    """Return the options, or another part, of a documentation fragment of this collection."""
     parts = name.removeprefix("holdfast.ha.").split(".")
     fragments = importlib.import_module(f"{PLUGINS}.doc_fragments.{parts[0]}").ModuleDocFragment
     text = getattr(fragments, parts[1].upper() if len(parts) > 1 else "DOCUMENTATION")
-    return yaml.safe_load(text).get("options") or {}
+    return yaml.safe_load(text).get(part) or {}
 
 
 def documentation(name):
@@ -113,8 +113,20 @@ def test_the_readme_names_each_module_once():
 def test_the_group_node_has_each_module_that_acts_through_a_node_configuration():
     runtime = yaml.safe_load((ROOT / "meta" / "runtime.yml").read_text(encoding="utf-8"))
     assert runtime["action_groups"] == {
-        "node": [f"holdfast.ha.{name}" for name in MODULES if uses_a_node_configuration(name)]
+        "node": [name for name in MODULES if uses_a_node_configuration(name)]
     }
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_states_its_attributes(name):
+    text = documentation(name)
+    stated = {**(text.get("attributes") or {})}
+    for one in text["extends_documentation_fragment"]:
+        stated = {**fragment(one, "attributes"), **stated}
+    expected = {"action_group", "check_mode", "diff_mode", "idempotent", "platform"}
+    assert expected <= set(stated)
+    in_group = stated["action_group"].get("membership") == [NODE_GROUP]
+    assert in_group is uses_a_node_configuration(name)
 
 
 @pytest.mark.parametrize("name", MODULES)
