@@ -22,6 +22,20 @@ options:
       - Absolute path of a file with the cluster, on the node on which the module runs. A request
         of Ganeti's allocator, or htools' text format.
     type: path
+"""
+
+    # For modules that need room for the instances of a node that is lost.
+    REDUNDANCY = r"""
+options:
+  capacity_checks:
+    description: Demand that every single node can be lost afterwards (N+1).
+    type: bool
+    default: true
+"""
+
+    # For modules that plan with the memory of nodes.
+    NODE_MEMORY = r"""
+options:
   static_node_memory:
     description:
       - MiB of memory that a KVM node needs for itself. V(0) takes what each node reports.

@@ -20,6 +20,8 @@ description:
 extends_documentation_fragment:
   - holdfast.ha.attributes.info_module
   - holdfast.ha.attributes.no_group
+  - holdfast.ha.cluster_source.node_memory
+  - holdfast.ha.cluster_source.redundancy
 requirements:
   - netaddr (Python package), if O(networks) is used
 options:
@@ -88,19 +90,10 @@ options:
     description: Ignore what is advisable only, such as ratios of the policy and exclusion tags.
     type: bool
     default: false
-  capacity_checks:
-    description: Demand that every single node can be lost afterwards (N+1).
-    type: bool
-    default: true
   restrict_to:
     description: Names of the only nodes that a new instance may be placed on.
     type: list
     elements: str
-  static_node_memory:
-    description:
-      - MiB of memory that a KVM node needs for itself. V(0) takes what each node reports.
-    type: int
-    default: 4096
   why:
     description: Also give the reasons, in RV(reasons).
     type: bool

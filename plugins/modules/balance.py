@@ -27,6 +27,7 @@ extends_documentation_fragment:
   - holdfast.ha.attributes
   - holdfast.ha.attributes.no_group
   - holdfast.ha.cluster_source
+  - holdfast.ha.cluster_source.node_memory
 options:
   dest:
     description:

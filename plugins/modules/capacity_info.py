@@ -20,6 +20,8 @@ extends_documentation_fragment:
   - holdfast.ha.attributes.info_module
   - holdfast.ha.attributes.no_group
   - holdfast.ha.cluster_source
+  - holdfast.ha.cluster_source.node_memory
+  - holdfast.ha.cluster_source.redundancy
 options:
   parts:
     description: What to find out, besides O(drain).
@@ -59,10 +61,6 @@ options:
   most:
     description: Count no further.
     type: int
-  capacity_checks:
-    description: Demand that every single node can be lost afterwards (N+1).
-    type: bool
-    default: true
   drain:
     description: Names of nodes that are to be emptied, all at once.
     type: list

@@ -26,6 +26,7 @@ extends_documentation_fragment:
   - holdfast.ha.attributes.node_group
   - holdfast.ha.node
   - holdfast.ha.maintenance
+  - holdfast.ha.waiting
 options:
   state:
     description:
@@ -60,11 +61,6 @@ options:
       - With O(mode=freeze) and O(mode=ignore) wait until all nodes are disarmed.
     type: bool
     default: true
-  timeout:
-    description:
-      - Seconds to wait with O(wait=true).
-    type: float
-    default: 60
 seealso:
   - module: holdfast.ha.node_maintenance
   - module: holdfast.ha.metadata

@@ -19,6 +19,7 @@ extends_documentation_fragment:
   - holdfast.ha.attributes
   - holdfast.ha.attributes.node_group
   - holdfast.ha.node
+  - holdfast.ha.waiting
 options:
   shutdown:
     description:
@@ -88,11 +89,6 @@ options:
       - Do so before you shut down a node that is to follow a new O(shutdown).
     type: bool
     default: false
-  timeout:
-    description:
-      - Seconds to wait with O(wait=true).
-    type: float
-    default: 60
 seealso:
   - module: holdfast.ha.configuration
   - module: holdfast.ha.service

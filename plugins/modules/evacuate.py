@@ -27,6 +27,7 @@ extends_documentation_fragment:
   - holdfast.ha.attributes
   - holdfast.ha.attributes.node_group
   - holdfast.ha.node
+  - holdfast.ha.waiting.moves
 options:
   nodes:
     description:
@@ -52,11 +53,6 @@ options:
       - Wait until everything that was to be moved has left the nodes.
     type: bool
     default: true
-  timeout:
-    description:
-      - Seconds to wait with O(wait=true).
-    type: float
-    default: 120
 seealso:
   - module: holdfast.ha.node_maintenance
   - module: holdfast.ha.place_info

@@ -30,6 +30,7 @@ description:
 extends_documentation_fragment:
   - holdfast.ha.attributes
   - holdfast.ha.attributes.no_group
+  - holdfast.ha.fence_agent
 attributes:
   idempotent:
     support: partial
@@ -49,9 +50,6 @@ options:
     elements: str
     aliases:
       - node
-  agent:
-    description: A fence agent by name, such as V(fence_ipmilan), or by its whole path.
-    type: str
   parameters:
     description:
       - The agent's parameters, such as its address, user and password, without C(action) and

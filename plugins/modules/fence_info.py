@@ -21,10 +21,8 @@ description:
 extends_documentation_fragment:
   - holdfast.ha.attributes.info_module
   - holdfast.ha.attributes.no_group
+  - holdfast.ha.fence_agent
 options:
-  agent:
-    description: A fence agent by name, such as V(fence_ipmilan), or by its whole path.
-    type: str
   config:
     description: The JSON file with the fence devices and the levels of each node.
     type: path

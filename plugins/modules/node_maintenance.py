@@ -24,6 +24,7 @@ extends_documentation_fragment:
   - holdfast.ha.attributes.node_group
   - holdfast.ha.node
   - holdfast.ha.maintenance
+  - holdfast.ha.waiting.moves
 options:
   node:
     description:
@@ -44,11 +45,6 @@ options:
         node is online and services may come to it.
     type: bool
     default: true
-  timeout:
-    description:
-      - Seconds to wait with O(wait=true).
-    type: float
-    default: 120
 seealso:
   - module: holdfast.ha.cluster_maintenance
   - module: holdfast.ha.cluster_info

@@ -21,6 +21,7 @@ extends_documentation_fragment:
   - holdfast.ha.attributes
   - holdfast.ha.attributes.node_group
   - holdfast.ha.node
+  - holdfast.ha.waiting
 options:
   name:
     description:
@@ -219,11 +220,6 @@ options:
       - A service that ends up in C(error) instead of started fails the task at once.
     type: bool
     default: false
-  timeout:
-    description:
-      - Seconds to wait with O(wait=true).
-    type: float
-    default: 60
 seealso:
   - module: holdfast.ha.service_move
   - module: holdfast.ha.cluster_policy

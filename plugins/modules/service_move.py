@@ -24,6 +24,7 @@ extends_documentation_fragment:
   - holdfast.ha.attributes
   - holdfast.ha.attributes.node_group
   - holdfast.ha.node
+  - holdfast.ha.waiting.moves
 options:
   name:
     description:
@@ -63,11 +64,6 @@ options:
         option its move is refused.
     type: bool
     default: true
-  timeout:
-    description:
-      - Seconds to wait with O(wait=true).
-    type: float
-    default: 120
 seealso:
   - module: holdfast.ha.service
   - module: holdfast.ha.node_maintenance

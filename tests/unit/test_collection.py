@@ -90,6 +90,21 @@ def test_a_module_is_documented_under_its_own_name(name):
     assert yaml.safe_load(module(name).RETURN)
 
 
+def test_an_option_that_several_modules_have_is_documented_once():
+    """Neither two modules nor a module and a fragment have the same text for an option."""
+    places = {}
+    for name in MODULES:
+        for option, text in (documentation(name).get("options") or {}).items():
+            places.setdefault((option, yaml.safe_dump(text)), []).append(name)
+    for path in sorted((ROOT / "plugins" / "doc_fragments").glob("[!_]*.py")):
+        found = importlib.import_module(f"{PLUGINS}.doc_fragments.{path.stem}").ModuleDocFragment
+        for part in (key for key in vars(found) if key.isupper()):
+            for option, text in (yaml.safe_load(getattr(found, part))["options"] or {}).items():
+                places.setdefault((option, yaml.safe_dump(text)), []).append(path.stem)
+    repeated = {option: names for (option, _text), names in places.items() if len(names) > 1}
+    assert repeated == {}
+
+
 @pytest.mark.parametrize("name", INVENTORIES)
 def test_an_inventory_plugin_is_documented_named_in_the_readme_and_tested(name):
     plugin = importlib.import_module(f"{PLUGINS}.inventory.{name}")
