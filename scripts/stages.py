@@ -21,16 +21,17 @@ from pathlib import Path
 
 import workplace
 from running import Lane, Run, Stage, StageFailed, StageSkipped, outcomes_of, summarise
+from sessions import sessions
 from workplace import ROOT
 
 SIMULATOR_TESTS = "tests/unit/simulator"
 SIMULATION = "ansible_collections.holdfast.ha.tests.simulation"
 
 
-def ruff(run: Run) -> None:
-    """Python style, imports and format."""
-    run.python("-m", "ruff", "check", ".", folder=ROOT)
-    run.python("-m", "ruff", "format", "--check", ".", folder=ROOT)
+def lint(run: Run) -> None:
+    """Style of Python and YAML, licences, unwanted files and characters, action groups."""
+    style = ("formatters", "codeqa", "yamllint", "antsibull-nox-config")
+    sessions(run, *style, "license-check", "extra-checks")
 
 
 def mypy(run: Run) -> None:
@@ -39,11 +40,6 @@ def mypy(run: Run) -> None:
     run.python("-m", "mypy", "scripts", folder=ROOT, MYPYPATH="scripts")
     # These are the checks of safety themselves: typed as strictly as what they check.
     run.python("-m", "mypy", "-p", SIMULATION, folder=ROOT, MYPYPATH=".collections")
-
-
-def yamllint(run: Run) -> None:
-    """YAML style."""
-    run.python("-m", "yamllint", "--strict", ".")
 
 
 def shellcheck(run: Run) -> None:
@@ -56,11 +52,6 @@ def shellcheck(run: Run) -> None:
         if path.is_file() and not path.is_symlink() and _is_shell_script(path)
     ]
     run.command("shellcheck", "--external-sources", "--source-path", run.collection, *scripts)
-
-
-def reuse(run: Run) -> None:
-    """A licence for each file."""
-    run.python("-m", "reuse", "lint", "--lines")
 
 
 def changelog(run: Run) -> None:
@@ -83,16 +74,6 @@ def unit(run: Run) -> None:
 def conformance(run: Run) -> None:
     """Scenarios of Proxmox VE's HA manager, played by our managers."""
     run.python("-m", "pytest", "tests/conformance", folder=ROOT)
-
-
-def lint(run: Run) -> None:
-    """Playbooks, roles and metadata by ansible-lint's production profile."""
-    run.python("-m", "ansiblelint", "--offline", "--profile", "production")
-
-
-def docs(run: Run) -> None:
-    """The documentation in modules and roles."""
-    run.command("antsibull-docs", "lint-collection-docs", "--plugin-docs", ".")
 
 
 def site(run: Run) -> None:
@@ -260,16 +241,10 @@ def awx(run: Run) -> None:
 
 
 def importer(run: Run) -> None:
-    """What Galaxy checks of a collection before it takes it, and its licences."""
-    tools = workplace.tools("importer", workplace.requirements("importer.txt"))
-    elsewhere = run.scratch / "importer"
-    elsewhere.mkdir()
-    run.python("-m", "ansible", "galaxy", "collection", "build", "--output-path", elsewhere)
-    (archive,) = elsewhere.glob("holdfast-ha-*.tar.gz")
-    path = f"{tools / 'bin'}{os.pathsep}{run.environment['PATH']}"
-    run.command(
-        tools / "bin" / "python", "-m", "galaxy_importer.main", archive, folder=elsewhere, PATH=path
-    )
+    """What Galaxy checks before it takes a collection; its documentation; ansible-lint."""
+    if sys.version_info < (3, 11):
+        raise StageSkipped("galaxy-importer needs Python 3.11 or newer")
+    sessions(run, "docs-check", "ansible-lint", "build-import-check")
 
 
 CORES = ("2.16.19", "2.17.14", "2.18.19", "2.21.5")
@@ -317,14 +292,14 @@ def testbed(run: Run) -> None:
 
 
 STAGES: tuple[Stage, ...] = (
-    *(ruff, mypy, yamllint, shellcheck, reuse, changelog, words),
+    *(lint, mypy, shellcheck, changelog, words),
     *(testbed, leases, agents, integration, playbooks, security),
-    *(unit, importer, sanity, units, simulation, conformance, lint, docs, site, build, system),
+    *(unit, importer, sanity, units, simulation, conformance, site, build, system),
 )
 """What ``--all`` runs, in this order; those of a lane begin beside the others."""
 
 QUICK: tuple[Stage, ...] = (
-    *(ruff, mypy, yamllint, shellcheck, reuse, changelog, words),
+    *(lint, mypy, shellcheck, changelog, words),
     *(unit, conformance, failover),
 )
 """What runs without ``--all``, in about five minutes."""

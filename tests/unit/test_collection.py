@@ -125,15 +125,9 @@ def test_the_readme_names_each_module_once():
     assert sorted(named) == MODULES
 
 
-def test_the_group_node_has_each_module_that_acts_through_a_node_configuration():
-    runtime = yaml.safe_load((ROOT / "meta" / "runtime.yml").read_text(encoding="utf-8"))
-    assert runtime["action_groups"] == {
-        "node": [name for name in MODULES if uses_a_node_configuration(name)]
-    }
-
-
 @pytest.mark.parametrize("name", MODULES)
 def test_a_module_states_its_attributes(name):
+    """The stage ``lint`` compares the group with ``meta/runtime.yml``."""
     text = documentation(name)
     stated = {**(text.get("attributes") or {})}
     for one in text["extends_documentation_fragment"]:
