@@ -71,7 +71,19 @@ def test_each_alert_says_what_is_wrong_and_how_bad_it_is():
     for rule in rules():
         assert rule["alert"].startswith("Holdfast")
         assert rule["labels"]["severity"] in ("warning", "critical")
-        assert set(rule["annotations"]) == {"summary", "description"}
+        assert set(rule["annotations"]) == {"summary", "description", "runbook_url"}
+
+
+def test_each_alert_links_to_its_section_of_the_documentation():
+    root = MONITORING.parents[1]
+    repository = yaml.safe_load((root / "galaxy.yml").read_text(encoding="utf-8"))["repository"]
+    text = (root / "docs" / "troubleshoot.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^### (.+)$", text, re.MULTILINE)
+    assert headings == [rule["alert"] for rule in rules()]
+    for rule in rules():
+        page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
+        assert page == f"{repository}/blob/main/docs/troubleshoot.md"
+        assert anchor == rule["alert"].lower()
 
 
 def test_the_panels_of_the_dashboard_lie_side_by_side():
