@@ -68,4 +68,5 @@ attributes:
   action_group:
     support: none
     description: The module is in no action group.
+    membership: []
 """

@@ -24,6 +24,9 @@ MAX_CLUSTER_NAME = 40
 
 MAX_PORT = 65535
 
+SHOWN_NAMES = 40
+"""A message names at most so many of the names that are known: a cluster may have 2,000 nodes."""
+
 
 NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 """A node name, at most 63 characters as in a host name (RFC 1123)."""
@@ -111,8 +114,15 @@ def ip_address(value: object, option: str = "address") -> str:
 def require_known(value: str, option: str, known: Collection[str], what: str) -> None:
     """Raise ``InputError`` unless *value* is among the *known* names, each of which is *what*."""
     if value not in known:
-        names = ", ".join(sorted(known)) or "there are none yet"
-        raise InputError(option, value, f"{what} ({names}){did_you_mean(value, known)}")
+        raise unknown(value, option, known, what)
+
+
+def unknown(value: str, option: str, known: Collection[str], what: str) -> InputError:
+    """Return the error for a *value* that is not among the *known* names, with some of those."""
+    shown = sorted(known)[:SHOWN_NAMES]
+    more = [f"and {len(known) - len(shown)} more"] if len(known) > len(shown) else []
+    names = ", ".join([*shown, *more]) or "there are none yet"
+    return InputError(option, value, f"{what} ({names}){did_you_mean(value, known)}")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -52,6 +52,8 @@ NUMBERS: Mapping[str, Number] = {
     "stop_within": Number("seconds", 1, DAY, 60),
     "boot_seconds": Number("seconds", 0, DAY, 60),
     "boot_timeout": Number("seconds", 1, 3600, 600),
+    "interval": Number("seconds", 0, DAY, 10),
+    "check_level": Number("a level", 0, 100, 10, whole=True),
     "duration": Number("seconds (0: no expiry)", 0, 3660 * DAY, 7200),
     "watch": Number("seconds", 0, 600, 3),
     "every": Number("seconds", 0.2, DAY, 15),

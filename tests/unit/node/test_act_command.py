@@ -182,7 +182,7 @@ def test_a_node_that_would_not_be_emptied_is_not_drained_unless_that_is_meant(ho
         (("fence", "n2", "--reason", "", "--yes"), "the reason, in a few words"),
         (("service", "start", "web"), "the id of a declared service (there are none yet)"),
         (("service", "move", "web", "n2"), "the id of a declared service"),
-        (("service", "move", "web"), "a node; only --unpin needs none"),
+        (("service", "move", "web"), "only --unpin needs none"),
         (("service", "move", "web", "--unpin"), "the id of a declared service"),
         (("fence", "n1", "--reason", "it hangs", "--yes"), "another node than this one"),
         (("fence", "n9", "--reason", "it hangs", "--yes"), "one of the cluster's nodes"),

@@ -278,7 +278,7 @@ def test_no_move_is_asked_for_that_would_come_after_the_cluster_is_let_go(movabl
     with pytest.raises(HoldfastError) as caught:
         evacuate(options, False)
     assert str(caught.value).endswith(why)
-    planned = {"config": str(movable.path), "nodes": [], "threshold": None, "most": -1}
+    planned = {"config": str(movable.path), "nodes": None, "threshold": None, "most": -1}
     told = rebalance_info(planned, False).values["reason"]
     assert (told.startswith("Nothing would be moved: the cluster is "), told.endswith(why)) == (
         True,
@@ -288,7 +288,7 @@ def test_no_move_is_asked_for_that_would_come_after_the_cluster_is_let_go(movabl
 
 def test_that_no_step_is_worth_it_is_said_by_the_plan(movable):
     def reason(threshold):
-        options = {"config": str(movable.path), "nodes": [], "threshold": threshold, "most": -1}
+        options = {"config": str(movable.path), "nodes": None, "threshold": threshold, "most": -1}
         return rebalance_info(options, False).values["reason"]
 
     movable.manager_says(3, movable.web, movable.online)

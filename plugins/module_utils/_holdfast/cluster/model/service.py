@@ -264,6 +264,9 @@ def _parameter(name: object, value: object, named: Collection[str]) -> tuple[str
 
     It becomes a variable of an agent's environment.
     """
+    if not isinstance(value, (str, int, float)):
+        kind = "nothing" if value is None else "a list or a dictionary"
+        raise InputError(f"resources.parameters.{name}", kind, "a text, a number or a boolean")
     word = str(value).lower() if isinstance(value, bool) else str(value)
     if not str(name) or any(one in str(name) for one in "=\0"):
         raise InputError("resources.parameters", name, "the name of a parameter, without = and NUL")

@@ -64,6 +64,8 @@ def load_config(options: argparse.Namespace) -> NodeConfiguration:
     """Return the node's configuration, from the file that ``--config`` names."""
     from ...node.configuration import load
 
+    if not options.config:
+        raise InputError("--config", "", "the path of the node's configuration file")
     return load(Path(options.config))
 
 

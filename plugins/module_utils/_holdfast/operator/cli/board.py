@@ -65,11 +65,11 @@ def _register_board(actions: Any) -> None:
         help="the lockspace with the host leases (the one beside a NAME.metadata, if not given)",
     )
     for action in (dump, lint, repair):
-        action.add_argument("path", help="a whiteboard: a file, a device or a copy")
+        action.add_argument("path", type=_path, help="a whiteboard: a file, a device or a copy")
         add_output(action)
         action.add_argument(
             "--block-size",
-            type=int,
+            type=_whole_number,
             choices=(4096, 2048),
             help="bytes of a block; recognised if not given",
         )
@@ -89,12 +89,35 @@ def _register_lockspace(actions: Any) -> None:
     )
     add_output(dump)
     init.add_argument("--name", help="its name (that of the file, if not given)")
-    init.add_argument("--io-timeout", type=int, default=10, help="seconds (10)")
-    init.add_argument("--sector-size", type=int, choices=(512, 4096), default=512)
+    init.add_argument(
+        "--io-timeout", type=_io_timeout, default=10, metavar="SECONDS", help="seconds (10)"
+    )
+    init.add_argument("--sector-size", type=_whole_number, choices=(512, 4096), default=512)
     init.add_argument("--area-size", choices=sorted(SIZES), default="1M")
     add_flag(init, "--force", "also over one that is in use")
     for action in (dump, init):
-        action.add_argument("path", help="a lockspace: a file, a device or a copy")
+        action.add_argument("path", type=_path, help="a lockspace: a file, a device or a copy")
+
+
+def _path(text: str) -> str:
+    """Return an argument that is a path."""
+    if not text:
+        raise InputError("path", text, "a file or a device")
+    return text
+
+
+def _whole_number(text: str) -> int | str:
+    """Return an argument as a number; another text as it is, for the parser to name the choices."""
+    return int(text) if text.isdecimal() else text
+
+
+def _io_timeout(text: str) -> int:
+    """Return an argument as an I/O timeout with which nodes are safe."""
+    from ...storage.lockspace.host_timing import checked_io_timeout
+
+    if not text.isdecimal():
+        raise InputError("--io-timeout", text, "whole seconds, such as 10")
+    return checked_io_timeout(int(text))
 
 
 def _dump_board(options: argparse.Namespace) -> int:

@@ -285,16 +285,23 @@ def _probe(options: argparse.Namespace) -> int:
 
 def _what_if(options: argparse.Namespace) -> int:
     from ...simulator.what_if import QUESTIONS
-    from ..forecast.what_if import answer_document, ask, read_now, render_answer
+    from ..forecast.what_if import (
+        answer_document,
+        ask,
+        read_now,
+        refuse_unknown_nodes,
+        render_answer,
+    )
     from ..report.status import in_time
 
     if not options.moves and not any(getattr(options, one) for one in QUESTIONS):
         asked = ", ".join(f"--{one.replace('_', '-')}" for one in QUESTIONS)
         raise HoldfastError(f"Nothing is asked: name a node with one of {asked}, --moves.")
     configuration = load_config(options)
+    asked_for = {**vars(options), "moves": dict(options.moves or ())}
+    refuse_unknown_nodes(configuration, asked_for)
     # The answer is no plain data: it is read again here, once a read has proved to be quick.
     in_time(configuration, lambda: bool(read_now(configuration)))
-    asked_for = {**vars(options), "moves": dict(options.moves or ())}
     answer = ask(configuration, read_now(configuration), asked_for)
     document = answer_document(answer)
     write_answer(options, document, lambda: "\n".join(render_answer(answer, options.drained or ())))

@@ -65,8 +65,18 @@ class Evacuation:
     then: Mapping[str, Carried] = field(default_factory=dict)
 
 
-def checked_nodes(wanted: Sequence[str], configuration: NodeConfiguration) -> list[str]:
-    """Return the nodes of an option, each once; ``InputError`` for an unknown one."""
+def checked_nodes(
+    wanted: Sequence[str] | None, configuration: NodeConfiguration, otherwise: Sequence[str]
+) -> list[str]:
+    """Return the nodes of an option, each once, and those of *otherwise* if it is not given.
+
+    Raises ``InputError`` for an unknown node and for an empty list: that is a group without nodes,
+    or a variable that is not set.
+    """
+    if wanted is None:
+        return list(otherwise)
+    if not wanted:
+        raise InputError("nodes", [], "at least one node, or the option left out")
     found = list(dict.fromkeys(names.node_name(one, "nodes") for one in wanted))
     for node in found:
         configuration.require_member(node, "nodes")

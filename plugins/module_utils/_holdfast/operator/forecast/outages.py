@@ -167,7 +167,7 @@ def outage_info(options: Mapping[str, Any], check: bool) -> Result:
     Raises ``InputError`` for an unknown node and for groups of no node.
     """
     configuration = load(Path(options["config"]))
-    nodes = checked_nodes(options["nodes"] or sorted(configuration.members), configuration)
+    nodes = checked_nodes(options["nodes"], configuration, sorted(configuration.members))
     state, seen = look(configuration)
     plan = plan_outages(
         state,

@@ -48,7 +48,7 @@ def rebalance_info(options: Mapping[str, Any], check: bool) -> Result:
     Raises ``InputError`` for an unknown node, or a threshold below 0.
     """
     configuration = load(Path(options["config"]))
-    nodes = checked_nodes(options["nodes"] or sorted(configuration.members), configuration)
+    nodes = checked_nodes(options["nodes"], configuration, sorted(configuration.members))
     state, seen = look(configuration)
     threshold = options["threshold"]
     if threshold is None:

@@ -23,7 +23,8 @@ from ...cluster.model.rules import (
     service_rule_from_options,
 )
 from ...cluster.model.state import ClusterState
-from ...errors import HoldfastError, InputError, StorageError
+from ...errors import HoldfastError, StorageError
+from ...names import unknown
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import EMBEDDED, NodeConfiguration, load
 from ...result import Result
@@ -43,11 +44,22 @@ def simulate_failover(options: Mapping[str, Any], check: bool) -> Result:
     """Answer the module ``failover_simulation``; it changes nothing in any mode."""
     configuration = load(Path(options["config"]))
     rules = [_rule(row, configuration) for row in options.get("rules") or ()]
+    refuse_unknown_nodes(configuration, options)
     now = read_now(configuration, options.get("boot_seconds") or BOOT_SECONDS)
     answer = ask(configuration, now, options, rules)
     values = answer_document(answer)
     values["text"] = render_answer(answer, options.get("drained") or ())
     return Result(values=values)
+
+
+def refuse_unknown_nodes(configuration: NodeConfiguration, options: Mapping[str, Any]) -> None:
+    """Raise ``InputError`` for a node in a question of *options* that the cluster has not."""
+    moves: Mapping[str, str] = options.get("moves") or {}
+    for kind in QUESTIONS:
+        for node in options.get(kind) or ():
+            configuration.require_member(node, kind)
+    for node in moves.values():
+        configuration.require_member(node, "moves")
 
 
 def ask(
@@ -59,17 +71,14 @@ def ask(
     """Return what would happen if all that *options* name happened at once.
 
     *options* has a list of nodes for each of ``QUESTIONS``, and in ``moves`` the nodes to which
-    services are moved.  Raises ``InputError`` for a move that would be refused.
+    services are moved; all are nodes of the cluster.  Raises ``InputError`` for a move that would
+    be refused.
     """
     wanted = now.wanted
     moves: Mapping[str, str] = options.get("moves") or {}
     for rule in rules:
         wanted = wanted.with_rule(rule)
-    questions = []
-    for kind in QUESTIONS:
-        for node in options.get(kind) or ():
-            configuration.require_member(node, kind)
-            questions.append(Question(kind, node))
+    questions = [Question(kind, node) for kind in QUESTIONS for node in options.get(kind) or ()]
     if not questions and not rules and not moves:
         asked = ", ".join(QUESTIONS)
         raise HoldfastError(f"Nothing is asked: name nodes with {asked}, moves, or rules.")
@@ -80,10 +89,8 @@ def ask(
         )
     state, seen = look(configuration) if moves else (now.state, None)
     for service_id, node in moves.items():
-        configuration.require_member(node, "moves")
         if service_id not in state.services or seen is None:
-            known = ", ".join(sorted(state.services)) or "there are none yet"
-            raise InputError("moves", service_id, f"the id of a service of the cluster ({known})")
+            raise unknown(service_id, "moves", state.services, "the id of a service of the cluster")
         status = state.services[service_id]
         if place_of(status) == node:
             # As the move, which then changes nothing.

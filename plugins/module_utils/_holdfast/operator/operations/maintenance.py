@@ -52,7 +52,8 @@ ON_THE_WHITEBOARD = Maintenance("set on the whiteboard")
 def declare_maintenance(options: Mapping[str, Any], check: bool) -> Result:
     """Drain a node, or use it again; the operation of the module ``node_maintenance``."""
     configuration = load(Path(options["config"]))
-    node = names.node_name(options["node"] or configuration.node)
+    # An empty name is a variable that is not set: it must not drain the node of the task.
+    node = configuration.node if options["node"] is None else names.node_name(options["node"])
     configuration.require_member(node)
     drain = options["state"] == "drained"
     services = read_cluster(configuration)[1].services_on(node)

@@ -57,8 +57,10 @@ def declare_move(options: Mapping[str, Any], check: bool) -> Result:
     pin: bool | None = options.get("pin")
     if options["node"] is None and pin is False:
         return _unpin(configuration, name, check)
-    node = names.node_name(options["node"])
-    configuration.require_member(node)
+    if options["node"] is None:
+        raise HoldfastError("node is missing: name a node; only pin: false needs none.")
+    configuration.require_member(names.node_name(options["node"]))
+    node = str(options["node"])
     until = time.monotonic() + (options["timeout"] if options["wait"] and not check else 0.0)
     state, seen = _look_once_it_can_go(configuration, name, node, until)
     status = _status(name, state, seen.wanted)
@@ -157,7 +159,7 @@ def evacuate(options: Mapping[str, Any], check: bool) -> Result:
     ``partial`` is set; except in check mode also while the cluster is paused.
     """
     configuration = load(Path(options["config"]))
-    nodes = checked_nodes(options["nodes"] or [configuration.node], configuration)
+    nodes = checked_nodes(options["nodes"], configuration, [configuration.node])
     state, seen = look(configuration)
     plan, _state, _seen = emptied(state, seen, nodes)
     held = state.why_held()

@@ -23,8 +23,7 @@ from ...cluster.model.rules import rule_document
 from ...cluster.model.service import STARTED, STOPPED
 from ...cluster.model.state import ClusterState, NodeStatus, ServiceStatus
 from ...cluster.model.states import ServiceState
-from ...errors import InputError
-from ...names import did_you_mean
+from ...names import unknown
 from ...node.cluster_storage import MANAGER_LEASE, ClusterStorage
 from ...node.configuration import NodeConfiguration
 from ...text import age, clean
@@ -47,8 +46,7 @@ def read_why(configuration: NodeConfiguration, subject: str) -> dict[str, Any]:
     if subject in configuration.members or subject in state.nodes:
         return why_node(subject, state, wanted, time.time(), managed=managed)
     known = [*wanted.services, *configuration.members]
-    hint = did_you_mean(subject, known)
-    raise InputError("subject", subject, f"the id of a service or the name of a node{hint}")
+    raise unknown(subject, "SERVICE|NODE", known, "the id of a service or the name of a node")
 
 
 def why_service(
