@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -37,6 +37,9 @@ STEPS = (
 
 SHOWN = ("Show where the services went", "Show the timeline", "Show what there is to see")
 """Tasks whose message is shown."""
+
+LEAST_SHOWN = 0.5
+"""Seconds of a step that is shown although it has no message."""
 
 _ABOUT_TIME = re.compile(r"(after|within) [0-9.]+ s|time|suspect|fence|silent|answer|^$")
 """Failures that a machine without a free CPU can cause; others have a reason of their own."""
@@ -94,10 +97,11 @@ def _message(block: list[str], ok: bool) -> Iterator[Message]:
 class Screen:
     """What is shown while the playbook runs."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
+        self._clock = clock
         self._step = ""
-        self._begun = time.monotonic()
+        self._begun = clock()
         self._task = ""
         self._texts: list[str] = []
         self.failure = ""
@@ -108,16 +112,17 @@ class Screen:
             self._task = part.name
             if part.name in STEPS:
                 self.end_step()
-                self._step, self._begun = part.name, time.monotonic()
+                self._step, self._begun = part.name, self._clock()
         elif not part.ok:
             self.failure = self.failure or part.text
         elif self._task in SHOWN:
             self._texts += part.text.splitlines()
 
     def end_step(self) -> None:
-        """Show the step that ended, with its seconds and messages."""
-        if self._step:
-            self._print(f"{time.monotonic() - self._begun:5.0f} s  {self._step}")
+        """Show the step that ended, with its seconds and messages; not one that did nothing."""
+        seconds = self._clock() - self._begun
+        if self._step and (seconds >= LEAST_SHOWN or self._texts):
+            self._print(f"{seconds:5.0f} s  {self._step}")
         for line in self._texts:
             self._print(f"         {line}".rstrip())
         self._step, self._texts = "", []

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
 import sys
 from pathlib import Path
@@ -52,9 +53,10 @@ PLAY RECAP *********************************************************************
 """
 
 
-def shown(output):
+def shown(output, seconds=1.0):
+    """Show *output*, of which each step takes *seconds*."""
     stream = io.StringIO()
-    screen = quickstart_screen.Screen(stream)
+    screen = quickstart_screen.Screen(stream, itertools.count(step=seconds).__next__)
     for part in quickstart_screen.parts(output.splitlines(keepends=True)):
         screen.take(part)
     return screen, stream
@@ -67,6 +69,16 @@ def test_the_screen_has_each_step_with_its_seconds_and_the_messages_for_people()
         "S  Check the variables",
         "S  Build a cluster of three nodes on this machine",
         "S  Drain a node, and bring it back",
+        "         n1 is drained: test",
+        "         web runs on n2 now",
+    ]
+
+
+def test_a_step_that_did_nothing_is_not_shown():
+    screen, stream = shown(OUTPUT, seconds=0.1)
+    screen.end_step()
+    assert stream.getvalue().splitlines() == [
+        "    0 s  Drain a node, and bring it back",
         "         n1 is drained: test",
         "         web runs on n2 now",
     ]

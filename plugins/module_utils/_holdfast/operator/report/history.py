@@ -132,7 +132,6 @@ def _nodes_of(event: dict[str, Any]) -> set[str]:
 
 _STEP_WORDS = {
     "suspected": "suspected",
-    "recorded": "reason recorded",
     "fence_sent": "fence sent",
     "confirmed": "confirmed dead",
 }
@@ -171,10 +170,13 @@ class Phase:
 
 
 def steps(failover: dict[str, Any]) -> list[Step]:
-    """Return the steps in their order, then the end of the failover or what it waits for."""
+    """Return the steps in their order, then what the failover waits for or lacks at its end.
+
+    When all services run again, the last of their starts is the end.
+    """
     node = clean(failover["node"])
     told = {
-        "recorded": clean(failover["reason"]),
+        "suspected": clean(failover["reason"]),
         "confirmed": clean(failover["proof"]),
     }
     found = [Step(0.0, f"last heartbeat of {node} ({utc(failover['last_heartbeat'])})")]
@@ -186,7 +188,7 @@ def steps(failover: dict[str, Any]) -> list[Step]:
         text = f"{clean(service)} started on {clean(start['node'])}"
         found.append(Step(start["seconds"], text))
     found.sort(key=lambda step: step.seconds or 0.0)
-    return [*found, _end(failover)]
+    return [*found, *_end(failover)]
 
 
 def phases(failover: dict[str, Any], at: float) -> list[Phase]:
@@ -249,17 +251,19 @@ def _starts(failover: dict[str, Any], confirmed: float, now: float) -> list[Phas
     return found
 
 
-def _end(failover: dict[str, Any]) -> Step:
+def _end(failover: dict[str, Any]) -> list[Step]:
     seconds, services = failover["seconds"], failover["services"]
     missing = not_started(failover)
     if "finished" not in seconds:
         if "confirmed" not in seconds:
-            return Step(None, "no proof that it is dead yet: nothing is recovered without one")
-        return Step(None, f"still to start: {', '.join(missing) or 'nothing'}")
+            return [Step(None, "no proof that it is dead yet: nothing is recovered without one")]
+        return [Step(None, f"still to start: {', '.join(missing) or 'nothing'}")]
     at = seconds["finished"]
     if "confirmed" not in seconds:
-        return Step(at, f"called off: {clean(failover['proof']).replace('none: ', '', 1)}")
+        return [Step(at, f"called off: {clean(failover['proof']).replace('none: ', '', 1)}")]
     if not services:
-        return Step(at, "over: no services were on it")
-    text = f"over: {len(services) - len(missing)} of {len(services)} services run again"
-    return Step(at, f"{text}; not started: {', '.join(missing)}" if missing else text)
+        return [Step(at, "over: no services were on it")]
+    if not missing:
+        return []
+    again = f"{len(services) - len(missing)} of {len(services)} services run again"
+    return [Step(at, f"over: {again}; not started: {', '.join(missing)}")]
