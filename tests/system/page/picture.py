@@ -3,7 +3,8 @@
 """The picture of the status page in the README: a cluster in the middle of a failover.
 
 ``python3 tests/system/page/picture.py`` writes ``docs/pictures/status-page.png`` again; it needs
-Chromium.  Do so whenever the page looks different.
+Chromium.  Do so whenever the page looks different.  With a folder as its argument it writes there
+instead how the page looks in five states: light, dark, and as wide as a phone.
 """
 
 from __future__ import annotations
@@ -97,16 +98,56 @@ def during_failover(at: float = sample.AT) -> dict[str, Any]:
     return {**status, "backend": "sanlock"}
 
 
+STATES = {
+    "healthy": sample.healthy,
+    "failover": during_failover,
+    "recovered": sample.after_failover,
+    "trouble": sample.in_trouble,
+    "disarmed": sample.disarmed,
+}
+"""States of a cluster that an operator has to tell apart at a glance."""
+
+PHONE = 400
+LOOKS = {"light": (WIDTH, "light"), "dark": (WIDTH, "dark"), "phone": (PHONE, "light")}
+"""Width in pixels and colour scheme of each look."""
+
+
 def screenshot(browser: Browser, folder: Path) -> bytes:
     """Return the first screen of the page, which is written into *folder*, as a PNG."""
+    return _shot(browser, folder, during_failover(), "light", WIDTH, HEIGHT)
+
+
+def write_states(browser: Browser, folder: Path) -> None:
+    """Write a PNG of the whole page into *folder* for each state and look."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for state, status in STATES.items():
+        for look, (width, scheme) in LOOKS.items():
+            shot = _shot(browser, folder, status(), scheme, width)
+            (folder / f"{state}-{look}.png").write_bytes(shot)
+
+
+def _shot(
+    browser: Browser,
+    folder: Path,
+    status: dict[str, Any],
+    scheme: str,
+    width: int,
+    height: int | None = None,
+) -> bytes:
+    """Return a PNG of the page of *status*, by default of all of its height."""
     page = folder / "page.html"
-    page.write_text(str(render_page(during_failover())), encoding="utf-8")
-    browser.show(page, WIDTH)
-    clip = {"x": 0, "y": 0, "width": WIDTH, "height": HEIGHT, "scale": 1}
-    shot = browser.call("Page.captureScreenshot", format="png", clip=clip)
+    page.write_text(str(render_page(status)), encoding="utf-8")
+    browser.show(page, width, scheme)
+    height = height or browser.ask("document.documentElement.scrollHeight")
+    clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+    whole = {"captureBeyondViewport": True} if height > HEIGHT else {}
+    shot = browser.call("Page.captureScreenshot", format="png", clip=clip, **whole)
     return base64.b64decode(shot["data"])
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as scratch, Browser(Path(scratch)) as opened:
-        PICTURE.write_bytes(screenshot(opened, Path(scratch)))
+        if sys.argv[1:]:
+            write_states(opened, Path(sys.argv[1]))
+        else:
+            PICTURE.write_bytes(screenshot(opened, Path(scratch)))

@@ -191,25 +191,25 @@ def test_the_verdict_and_each_problem_are_in_the_header():
     assert all(problem in header for problem in status["problems"])
 
 
-def test_global_maintenance_has_a_banner_only_while_it_holds():
+def test_global_maintenance_is_a_warning_only_while_it_holds():
     status = sample.healthy()
-    assert not Page(render_page(status)).all("p", "banner")
+    assert not Page(render_page(status)).all("ul", "warnings")
     hold = Maintenance("<b>new</b> switches", "ada", sample.AT - 60, sample.AT + 90)
-    banner = Page(render_page(sample.on_hold(hold))).all("p", "banner")[0]["text"]
-    assert "Nothing is fenced" in banner
-    assert "by ada, until 2026-09-21T14:14:50Z (in 1m 30s): <b>new</b> switches." in banner
+    (warnings,) = Page(render_page(sample.on_hold(hold))).all("ul", "warnings")
+    assert "Nothing is fenced" in warnings["text"]
+    assert "until 2026-09-21T14:14:50Z (in 1m 30s): <b>new</b> switches." in warnings["text"]
 
 
-def test_a_disarmed_cluster_has_a_banner_that_says_who_asked_for_it_and_why():
+def test_a_disarmed_cluster_is_a_warning_that_says_who_asked_for_it_and_why():
     by = Maintenance("<b>new</b> switches", "ada", sample.AT - 60)
-    banner = Page(render_page(sample.disarmed(by))).all("p", "banner")[0]["text"]
-    assert "disarmed (freeze) for 1m 0s by ada: <b>new</b> switches. Nothing is fenced" in banner
+    (warnings,) = Page(render_page(sample.disarmed(by))).all("ul", "warnings")
+    assert "for 1m 0s by ada: <b>new</b> switches. Nothing is fenced" in warnings["text"]
 
 
 def test_times_are_utc_and_the_moment_of_the_page_is_stated():
     page = Page(render_page(sample.after_failover()))
     assert "As of 2026-09-21T14:13:20Z" in page.text
-    assert "does not renew itself" in page.text
+    assert "does not refresh itself" in page.text
     for one in page.all("time"):
         assert one["@datetime"] == one["text"]
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", one["text"])
@@ -534,7 +534,7 @@ def test_nothing_would_be_moved_while_the_cluster_is_held_or_disarmed_or_without
 
 def test_a_page_made_from_a_status_alone_says_that_it_has_no_plan():
     text, page = plan_section(sample.uneven(), None)
-    assert text.startswith("This page was written from a status alone.")
+    assert text.startswith("This page was made from a status document")
     assert page.all("table") == []
 
 

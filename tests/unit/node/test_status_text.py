@@ -65,9 +65,9 @@ def test_what_a_disarm_waits_for_is_told():
 
 def test_a_disarmed_cluster_is_loud_and_says_who_asked_for_it_and_why():
     text = plain(sample.disarmed(Maintenance("new switches", "ada", sample.AT - 60)))
-    loud = text.split("*** DISARMED (freeze) ***\n")[1].split("\n\n")[0].replace("\n", " ")
+    loud = " ".join(text.split("\n\n")[1].split())
     assert loud.startswith(
-        "The cluster is disarmed (freeze) for 1m 0s by ada: new switches. Nothing is fenced,"
+        "? The cluster is disarmed (freeze) for 1m 0s by ada: new switches. Nothing is fenced,"
         " recovered, started or moved until the cluster is armed again."
     )
 
@@ -128,22 +128,30 @@ def test_a_secret_file_that_a_node_lacks_is_a_problem_unless_the_node_is_off():
 def test_global_maintenance_is_loud_and_says_what_it_stops():
     text = plain(sample.on_hold(Maintenance("new switches", "ada", sample.AT - 60, sample.AT + 90)))
     assert "paused (global maintenance)" in text.splitlines()[0]
-    loud = text.split("*** GLOBAL MAINTENANCE ***\n")[1].split("\n\n")[0].replace("\n", " ")
+    loud = " ".join(text.split("\n\n")[1].split())
     assert loud == (
-        "In maintenance for 1m 0s by ada, until 2026-09-21T14:14:50Z (in 1m 30s): new switches."
+        "? The cluster is in global maintenance for 1m 0s by ada, until 2026-09-21T14:14:50Z"
+        " (in 1m 30s): new switches."
         " Nothing is fenced, recovered, started or moved until global maintenance is ended."
+        " next: holdfast resume"
     )
 
 
 @pytest.mark.parametrize(
     ("hold", "sentence"),
     [
-        (Maintenance("set on the whiteboard"), "In maintenance: set on the whiteboard."),
-        (Maintenance("", "eve", sample.AT - 5), "In maintenance for 5s by eve."),
+        (
+            Maintenance("set on the whiteboard"),
+            "The cluster is in global maintenance: set on the whiteboard.",
+        ),
+        (
+            Maintenance("", "eve", sample.AT - 5),
+            "The cluster is in global maintenance for 5s by eve.",
+        ),
         (
             Maintenance("x\x1b[31my", "", 0.0, sample.AT - 5),
-            "In maintenance, over since 2026-09-21T14:13:15Z and not ended by a manager yet:"
-            " x [31my.",
+            "The cluster is in global maintenance, over since 2026-09-21T14:13:15Z and not ended by"
+            " a manager yet: x [31my.",
         ),
     ],
 )

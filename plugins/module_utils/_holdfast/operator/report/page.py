@@ -162,16 +162,6 @@ def _header(status: dict[str, Any]) -> Html:
         f"<span>Configuration version {escaped(status['config_version'])}</span>"
         f"<span>As of {stamp(status['at'])}</span></p>",
     ]
-    if status["global_maintenance"]:
-        parts.append(
-            '<p class="banner" role="status"><strong>Global maintenance.</strong>'
-            f" {escaped(wording.held(status))} {escaped(wording.GLOBAL_MAINTENANCE)}</p>"
-        )
-    if status["disarm"] is not None:
-        parts.append(
-            '<p class="banner" role="status"><strong>Disarmed.</strong>'
-            f" {escaped(wording.disarmed(status))} {escaped(wording.DISARMED)}</p>"
-        )
     for severity, (name, label) in _LISTS.items():
         found = [one for one in status["conditions"] if one["severity"] == severity.value]
         if found:
@@ -275,7 +265,7 @@ def _services(status: dict[str, Any]) -> Html:
     for service_id, service in status["services"].items():
         shown = _service_state(service, status)
         if service["state"] != service["wanted"]:
-            shown = Html(f'{shown}<span class="under">wanted {escaped(service["wanted"])}</span>')
+            shown = Html(f'{shown}<span class="under">desired: {escaped(service["wanted"])}</span>')
         rows.append(
             [
                 escaped(service_id),
@@ -320,7 +310,7 @@ def _leases(status: dict[str, Any]) -> Html:
                 escaped(lease["timestamp"] or ""),
             ]
         )
-    clock = "Renewed counts seconds of the holder's own clock: only that it changes says something."
+    clock = "Renewed is in seconds of the holder's own clock; a lease is live while it changes."
     return Html(f'{table("Leases", columns, rows)}\n<p class="note">{escaped(clock)}</p>')
 
 
@@ -375,7 +365,7 @@ def _history(status: dict[str, Any]) -> Html:
 
 
 def _footer(status: dict[str, Any], refresh: float) -> Html:
-    renewed = "this page does not renew itself"
+    renewed = "this page does not refresh itself"
     if refresh:
         slow = (
             f"<noscript> (without scripts every {page_html.without_script(refresh)} s)</noscript>"

@@ -21,8 +21,8 @@ NODES_OPEN = 12
 NAMES_TOLD = 8
 
 NOT_KNOWN = (
-    "This page was written from a status alone. What nodes have, what services need and where they"
-    " may go does not are not in it, so there is no plan here; holdfast status --html shows it."
+    "This page was made from a status document, which has neither the resources of nodes nor the"
+    " rules of services, so it has no plan. A page of holdfast status --html has one."
 )
 
 

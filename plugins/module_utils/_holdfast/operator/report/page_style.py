@@ -51,9 +51,6 @@ time, dd, td, .number { font-variant-numeric: tabular-nums; }
 .facts { display: flex; flex-wrap: wrap; gap: 0 20px; margin-top: 8px; color: var(--muted);
   font-size: 14px; }
 .note { margin-top: 10px; color: var(--muted); font-size: 14px; }
-.banner { margin-top: 16px; padding: 12px 16px; border-left: 4px solid var(--warn);
-  border-radius: 4px; background: var(--warn-ground); }
-.banner strong { color: var(--warn); }
 .problems, .warnings, .under-way { margin-top: 16px; padding: 12px 16px;
   border-left: 4px solid var(--bad);
   border-radius: 4px; background: var(--bad-ground); }

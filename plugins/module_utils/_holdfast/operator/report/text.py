@@ -76,15 +76,6 @@ def _headline(status: dict[str, Any], colour: bool, width: int) -> list[str]:
     ]
     if status["backend"] == "embedded":
         lines += textwrap.wrap(wording.EMBEDDED, max(width, 40))
-    if status["global_maintenance"]:
-        loud = _painted("*** GLOBAL MAINTENANCE ***", Tone.WARN, colour)
-        sentences = f"{wording.held(status)} {wording.GLOBAL_MAINTENANCE}"
-        lines += ["", loud, *textwrap.wrap(sentences, max(width, 40))]
-    if status["disarm"] is not None:
-        loud = f"*** {status['disarm']['state'].upper()} ({status['disarm']['mode']}) ***"
-        sentences = f"{wording.disarmed(status)} {wording.DISARMED}"
-        lines += ["", _painted(loud, Tone.WARN, colour)]
-        lines += textwrap.wrap(sentences, max(width, 40))
     if status["conditions"]:
         lines.append("")
     for one in status["conditions"]:

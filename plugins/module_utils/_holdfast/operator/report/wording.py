@@ -8,7 +8,7 @@ All functions take the plain data of ``read_status`` or a part of it.  Ages coun
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from typing import Any
 
 from ...cluster.model.maintenance import utc
@@ -123,9 +123,14 @@ def summary(status: dict[str, Any]) -> str:
     """Return how many nodes and services there are, and how many are as they should be."""
     told = "no services declared"
     if status["services"]:
-        told = f"{len(status['services'])} services, {count_as_wanted(status)} as configured"
+        told = f"{_number(status['services'], 'service')}, {count_as_wanted(status)} as configured"
     last = "" if is_current(status) else "last known: "
-    return f"{last}{len(status['nodes'])} nodes, {count_online(status)} online; {told}"
+    return f"{last}{_number(status['nodes'], 'node')}, {count_online(status)} online; {told}"
+
+
+def _number(things: Sized, name: str) -> str:
+    """Return how many *things* there are, each called *name*."""
+    return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"
 
 
 def count_online(status: dict[str, Any]) -> int:
@@ -219,7 +224,7 @@ def event_subject(event: dict[str, Any]) -> str:
 def held(status: dict[str, Any]) -> str:
     """Return owner, reason, begin and end of global maintenance in a sentence; empty without."""
     text = _maintenance(status["maintenance"], status["at"])
-    return f"{capitalized(text)}." if text else ""
+    return f"The cluster is in global {text.removeprefix('in ')}." if text else ""
 
 
 def capitalized(text: str) -> str:
