@@ -40,6 +40,15 @@ def test_a_path_that_is_too_long_is_told_in_a_sentence(
     assert len(said) < 300
 
 
+@pytest.mark.parametrize("option", ["--io-timeout", "--sector-size"])
+def test_a_number_of_thousands_of_digits_is_refused_as_any_other(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["lockspace", "init", "/nonexistent/file", option, "9" * 5000]) == 2
+    said = capsys.readouterr().err
+    assert "such as 10" in said or "(choose from 512, 4096)" in said
+
+
 def test_a_traceback_is_told_with_the_words(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_words: list[str]) -> int:
         raise IndexError("beyond the end")

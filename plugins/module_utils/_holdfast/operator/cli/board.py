@@ -107,17 +107,21 @@ def _path(text: str) -> str:
 
 
 def _whole_number(text: str) -> int | str:
-    """Return an argument as a number; another text as it is, for the parser to name the choices."""
-    return int(text) if text.isdecimal() else text
+    """Return an argument as a number; another text as it is, for the parser to name the choices.
+
+    Python converts no text of thousands of digits.
+    """
+    return int(text) if text.isdecimal() and len(text) < 10 else text
 
 
 def _io_timeout(text: str) -> int:
     """Return an argument as an I/O timeout with which nodes are safe."""
     from ...storage.lockspace.host_timing import checked_io_timeout
 
-    if not text.isdecimal():
+    number = _whole_number(text)
+    if not isinstance(number, int):
         raise InputError("--io-timeout", text, "whole seconds, such as 10")
-    return checked_io_timeout(int(text))
+    return checked_io_timeout(number)
 
 
 def _dump_board(options: argparse.Namespace) -> int:
