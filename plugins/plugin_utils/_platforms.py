@@ -36,7 +36,7 @@ def platform(facts: Mapping[str, Any], supported: Iterable[Mapping[str, Any]]) -
 
     *facts* are what Ansible found out about the node.  Each entry of *supported* has ``names``,
     what Ansible calls the distributions and what people call them, and their ``releases``.  The
-    result has ``files``, of which not all need exist, and ``refusal``, empty for a supported
+    result has ``files``, some of which may not exist, and ``refusal``, empty for a supported
     system.
     """
     supported = tuple(supported)

@@ -54,7 +54,7 @@ PLAY RECAP *********************************************************************
 
 
 def shown(output, seconds=1.0):
-    """Show *output*, of which each step takes *seconds*."""
+    """Show *output*; each of its steps takes *seconds*."""
     stream = io.StringIO()
     screen = quickstart_screen.Screen(stream, itertools.count(step=seconds).__next__)
     for part in quickstart_screen.parts(output.splitlines(keepends=True)):

@@ -114,10 +114,10 @@ def ip_address(value: object, option: str = "address") -> str:
 def require_known(value: str, option: str, known: Collection[str], what: str) -> None:
     """Raise ``InputError`` unless *value* is among the *known* names, each of which is *what*."""
     if value not in known:
-        raise unknown(value, option, known, what)
+        raise unknown_name(value, option, known, what)
 
 
-def unknown(value: str, option: str, known: Collection[str], what: str) -> InputError:
+def unknown_name(value: str, option: str, known: Collection[str], what: str) -> InputError:
     """Return the error for a *value* that is not among the *known* names, with some of those."""
     shown = sorted(known)[:SHOWN_NAMES]
     more = [f"and {len(known) - len(shown)} more"] if len(known) > len(shown) else []

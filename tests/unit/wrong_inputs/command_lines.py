@@ -92,12 +92,8 @@ def _wrong_values(action: argparse.Action) -> tuple[str, ...]:
         return (NO_CHOICE,)
     if _name(action) in FILES:
         return (MISSING_FILE,)
-    if _name(action) in NAMES and isinstance(_count(action), int):
+    if _name(action) in NAMES and action.nargs is None:
         return (NO_NAME,)
     if action.type is not None and action.dest != "reason":
         return NO_NUMBERS
     return ()
-
-
-def _count(action: argparse.Action) -> int | str:
-    return 1 if action.nargs is None else action.nargs

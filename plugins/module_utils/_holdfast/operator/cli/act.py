@@ -259,11 +259,6 @@ def _clear(options: argparse.Namespace) -> int:
 def _move(options: argparse.Namespace) -> int:
     from ..operations.move import declare_move
 
-    if options.node is None and options.pin is not False:
-        raise HoldfastError(
-            f"NODE is missing: name the node to which {options.service} moves; only --unpin needs"
-            " none. See holdfast move --help."
-        )
     asked = {"name": options.service, "node": options.node, "live": True, **waiting(options)}
     asked.update(pin=options.pin, force=options.force)
     result = declare_move(asked, options.dry_run)

@@ -24,7 +24,7 @@ from ...cluster.model.rules import (
 )
 from ...cluster.model.state import ClusterState
 from ...errors import HoldfastError, StorageError
-from ...names import unknown
+from ...names import unknown_name
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import EMBEDDED, NodeConfiguration, load
 from ...result import Result
@@ -90,7 +90,9 @@ def ask(
     state, seen = look(configuration) if moves else (now.state, None)
     for service_id, node in moves.items():
         if service_id not in state.services or seen is None:
-            raise unknown(service_id, "moves", state.services, "the id of a service of the cluster")
+            raise unknown_name(
+                service_id, "moves", state.services, "the id of a service of the cluster"
+            )
         status = state.services[service_id]
         if place_of(status) == node:
             # As the move, which then changes nothing.

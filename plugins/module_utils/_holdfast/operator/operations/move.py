@@ -55,12 +55,15 @@ def declare_move(options: Mapping[str, Any], check: bool) -> Result:
     configuration = load(Path(options["config"]))
     name = names.service_id(options["name"])
     pin: bool | None = options.get("pin")
-    if options["node"] is None and pin is False:
-        return _unpin(configuration, name, check)
     if options["node"] is None:
-        raise HoldfastError("node is missing: name a node; only pin: false needs none.")
-    configuration.require_member(names.node_name(options["node"]))
-    node = str(options["node"])
+        if pin is False:
+            return _unpin(configuration, name, check)
+        raise HoldfastError(
+            f"node is missing: name the node to which {name} moves; only --unpin needs none"
+            " (pin: false)."
+        )
+    node = names.node_name(options["node"])
+    configuration.require_member(node)
     until = time.monotonic() + (options["timeout"] if options["wait"] and not check else 0.0)
     state, seen = _look_once_it_can_go(configuration, name, node, until)
     status = _status(name, state, seen.wanted)

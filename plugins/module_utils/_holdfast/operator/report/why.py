@@ -23,7 +23,7 @@ from ...cluster.model.rules import rule_document
 from ...cluster.model.service import STARTED, STOPPED
 from ...cluster.model.state import ClusterState, NodeStatus, ServiceStatus
 from ...cluster.model.states import ServiceState
-from ...names import unknown
+from ...names import unknown_name
 from ...node.cluster_storage import MANAGER_LEASE, ClusterStorage
 from ...node.configuration import NodeConfiguration
 from ...text import age, clean
@@ -46,7 +46,7 @@ def read_why(configuration: NodeConfiguration, subject: str) -> dict[str, Any]:
     if subject in configuration.members or subject in state.nodes:
         return why_node(subject, state, wanted, time.time(), managed=managed)
     known = [*wanted.services, *configuration.members]
-    raise unknown(subject, "SERVICE|NODE", known, "the id of a service or the name of a node")
+    raise unknown_name(subject, "SERVICE|NODE", known, "the id of a service or the name of a node")
 
 
 def why_service(

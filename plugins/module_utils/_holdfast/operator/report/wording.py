@@ -223,8 +223,10 @@ def event_subject(event: dict[str, Any]) -> str:
 
 def held(status: dict[str, Any]) -> str:
     """Return owner, reason, begin and end of global maintenance in a sentence; empty without."""
-    text = _maintenance(status["maintenance"], status["at"])
-    return f"The cluster is in global {text.removeprefix('in ')}." if text else ""
+    maintenance = status["maintenance"]
+    if maintenance is None:
+        return ""
+    return f"The cluster is in global maintenance{_told(maintenance, status['at'])}."
 
 
 def capitalized(text: str) -> str:
