@@ -317,7 +317,8 @@ def test_cluster_info_says_who_holds_the_cluster_and_until_when(options, storage
     made = run_ok("cluster_maintenance", {**options, "until": "2090-01-01T10:00:00Z"})
     found = run_ok("cluster_info", {"config": options["config"]})
     assert (found["global_maintenance"], found["maintenance"]) == (True, made["maintenance"])
-    text = " ".join(found["text"])
+    # A long sentence is wrapped, with an indent.
+    text = " ".join(" ".join(found["text"]).split())
     assert "by ada, until 2090-01-01T10:00:00Z" in text
     assert ": switches." in text
 
