@@ -226,11 +226,14 @@ def _declare_on(fleet: FaultyFleet, service_id: str, node: str) -> None:
 def _move_by_hand(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """Somebody moves or starts a service that the cluster leaves to them.
 
-    Nobody does so once they asked for it to be managed again.
+    Nobody does so once they asked for it to be managed again.  What is no service of the cluster is
+    not left by it: the cluster asks no node for that, so ``run-first`` starts it only where it is
+    declared later.
     """
     world, service_id = fleet.world, words[0]
     target, there = machines(fleet, words[1])[0], world.where(words[0])
-    if not (_is_left_by_disarm(fleet, target) or _is_ignored(fleet, service_id)):
+    left = service_id in world.storage.wanted.services and _is_left_by_disarm(fleet, target)
+    if not (left or _is_ignored(fleet, service_id)):
         return
     if not all(one.awake for one in (target, *there)) or _is_going_down(fleet, target):
         return
