@@ -62,6 +62,10 @@ class MemoryPages:
         """The size in bytes."""
         return len(self._bytes)
 
+    def smallest_read(self) -> int:
+        """Return the bytes of a sector."""
+        return SECTOR
+
     def read(self, offset: int, length: int) -> bytes:
         """Return *length* bytes from *offset* on."""
         return bytes(self._bytes[offset : offset + length])

@@ -15,6 +15,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     LeaseError,
     StorageError,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.block_file import (
+    BlockFile,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
     DEFAULT_COPY_BYTES,
     PAGE,
@@ -159,7 +162,9 @@ def test_a_record_in_a_wrong_place_is_no_record(path, kind, host_id, read_kind, 
         assert file.read(read_kind, read_host).payload == b"own"
 
 
-def test_an_unchanged_record_is_known_from_its_header_alone(path, monkeypatch):
+def test_of_an_unchanged_record_one_sector_of_each_copy_is_read(path, monkeypatch):
+    with BlockFile.open(path) as file:
+        sector = file.smallest_read()
     with RecordFile(path) as file:
         file.write(Kind.CRM, 1, 1, b"a" * 4 * PAGE)
         known = file.write(Kind.CRM, 1, 1, b"b" * 4 * PAGE)
@@ -169,8 +174,41 @@ def test_an_unchanged_record_is_known_from_its_header_alone(path, monkeypatch):
             os, "preadv", lambda fd, bufs, at: lengths.append(len(bufs[0])) or real(fd, bufs, at)
         )
         assert file.read_if_newer(Kind.CRM, 1, known) is known
-    assert lengths.count(PAGE) == 2
-    assert sum(lengths) <= 2 * PAGE + 4 * PAGE
+    assert lengths == [sector, sector]
+
+
+def test_the_damage_of_an_older_copy_stays_noted_until_it_is_written_again(path):
+    with RecordFile(path) as file:
+        file.write(Kind.CRM, 1, 1, b"a" * PAGE)
+        known = file.write(Kind.CRM, 1, 1, b"b" * PAGE)
+        patch(path, GEOMETRY.offset(Kind.CRM, 1, 0) + 1000, b"X")
+        assert file.read(Kind.CRM, 1) == known
+        assert "copy 0" in file.damage[Kind.CRM, 1]
+        assert file.read_if_newer(Kind.CRM, 1, known) is known
+        assert "copy 0" in file.damage[Kind.CRM, 1]
+        file.write(Kind.CRM, 1, 1, b"c")
+        assert not file.damage
+
+
+@pytest.mark.parametrize("is_blank", [False, True])
+def test_once_the_known_record_is_gone_the_older_copy_is_read_as_a_whole(path, is_blank):
+    with RecordFile(path) as file:
+        old = file.write(Kind.CRM, 1, 1, b"a" * PAGE)
+        known = file.write(Kind.CRM, 1, 1, b"b" * PAGE)
+        patch(path, GEOMETRY.offset(Kind.CRM, 1, 1), bytes(2 * PAGE) if is_blank else b"X")
+        assert file.read_if_newer(Kind.CRM, 1, known) == (old if is_blank else known)
+        patch(path, GEOMETRY.offset(Kind.CRM, 1, 0) + 1000, b"X")
+        assert file.read_if_newer(Kind.CRM, 1, known) is known
+        assert "copy 0" in file.damage[Kind.CRM, 1]
+
+
+def test_a_write_of_which_only_the_first_sector_is_missing_is_damage(path):
+    with RecordFile(path) as file:
+        file.write(Kind.CRM, 1, 1, b"a" * PAGE)
+        known = file.write(Kind.CRM, 1, 1, b"b" * PAGE)
+        patch(path, GEOMETRY.offset(Kind.CRM, 1, 1), bytes(512))
+        assert file.read_if_newer(Kind.CRM, 1, known) is known
+        assert "copy 1" in file.damage[Kind.CRM, 1]
 
 
 def test_a_newer_record_is_read_and_an_older_one_does_not_come_back(path):

@@ -76,6 +76,7 @@ class BlockFile(Closing):
         self.failed = False
         self._descriptor = descriptor
         self._memory: mmap.mmap | None = None
+        self._smallest_read = 0
 
     @classmethod
     def open(cls, path: str, writable: bool = False, alignment: int = PAGE) -> BlockFile:
@@ -115,22 +116,34 @@ class BlockFile(Closing):
         """Raise ``StorageError`` unless *length* bytes can be written without their neighbours.
 
         Direct I/O moves whole sectors only, and to read a sector, change a part and write it
-        back would undo another node's write.  A direct read of that length shows whether the
-        sectors are small enough.
+        back would undo another node's write.
         """
-        if not self.direct or length >= PAGE:
+        if length >= PAGE or self._takes(length):
             return
+        raise StorageError(
+            f"{self.path} is on a device with sectors larger than {length} bytes, so that"
+            f" {length} bytes cannot be written there without their neighbours; recreate it"
+            f" with blocks of {PAGE} bytes, or put it on a device with smaller sectors."
+        )
+
+    def smallest_read(self) -> int:
+        """Return the fewest bytes that a read here moves: 512, or 4096 with such sectors."""
+        if not self._smallest_read:
+            self._smallest_read = SECTOR if self._takes(SECTOR) else PAGE
+        return self._smallest_read
+
+    def _takes(self, length: int) -> bool:
+        """Return whether the sectors allow *length* bytes; a direct read shows it."""
+        if not self.direct:
+            return True
         view = memoryview(mmap.mmap(-1, length))
         try:
             os.preadv(self._open_descriptor(), [view], length)
         except OSError as error:
-            if error.errno != errno.EINVAL:
-                raise self._failure("it cannot be read", error) from error
-            raise StorageError(
-                f"{self.path} is on a device with sectors larger than {length} bytes, so that"
-                f" {length} bytes cannot be written there without their neighbours; recreate it"
-                f" with blocks of {PAGE} bytes, or put it on a device with smaller sectors."
-            ) from error
+            if error.errno == errno.EINVAL:
+                return False
+            raise self._failure("it cannot be read", error) from error
+        return True
 
     @property
     def replaced(self) -> bool:

@@ -16,12 +16,13 @@ import struct
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Protocol
 
 from ..errors import FormatError, InputError, LeaseError, StorageError
 from ..names import MAX_HOST_ID, cluster_name, whole_number
 from .authentication import NO_MAC, Authenticate, believe_all
-from .block_file import PAGE, Closing, HeldFile
+from .block_file import PAGE, SECTOR, Closing, HeldFile
 from .whole_file import create
 
 FILE_MAGIC = b"HOLDFAST"
@@ -116,6 +117,11 @@ class Record:
     mac: bytes = field(default=NO_MAC, compare=False)
     authentic: bool = field(default=True, compare=False)
 
+    @cached_property
+    def payload_crc(self) -> int:
+        """The checksum of the payload, computed once."""
+        return zlib.crc32(self.payload)
+
     def signed(self) -> tuple[bytes, bytes]:
         """Return what is under the MAC."""
         header = SIGNED_HEADER.pack(self.kind, self.host_id, self.sequence, self.epoch)
@@ -138,16 +144,18 @@ class _Copy:
     """One copy of a slot: blank, damaged (``problem``), or with a header.
 
     A *misplaced* one is whole, but of another slot.  One that is not *authentic* is whole, but was
-    not written by a member; if that is enforced it has neither header nor record.
+    not written by a member; if that is enforced it has neither header nor record.  One that is
+    *behind* the record that its reader knows was not read further.
     """
 
     index: int
-    page: bytes = b""
+    start: bytes = b""
     header: CopyHeader | None = None
     record: Record | None = None
     problem: str = ""
     misplaced: bool = False
     authentic: bool = True
+    behind: bool = False
 
     def pages(self, most: int) -> int:
         """Return how many bytes, in whole pages, its record takes: *most* if that is unknown."""
@@ -211,7 +219,7 @@ def encode_record(record: Record) -> bytes:
         record.sequence,
         record.epoch,
         len(record.payload),
-        zlib.crc32(record.payload),
+        record.payload_crc,
         record.mac,
         0,
     )[:-4]
@@ -225,6 +233,9 @@ class Pages(Protocol):
     @property
     def size(self) -> int:
         """The size in bytes."""
+
+    def smallest_read(self) -> int:
+        """Return the fewest bytes that can be read at a time: 512 or 4096."""
 
     def read(self, offset: int, length: int) -> bytes:
         """Return *length* bytes from *offset* on."""
@@ -258,7 +269,7 @@ class RecordFile(Closing):
         """Remember *path*; nothing is opened yet.  *held* is used instead of the file if given."""
         self.path = path
         self._authenticate = authenticate
-        self._held: HeldPages = held or HeldFile(path)
+        self._held: HeldPages = held or HeldFile(path, SECTOR)
         self._geometry: Geometry | None = None
         self._geometry_of: Pages | None = None
         self.damage: dict[tuple[Kind, int], str] = {}
@@ -311,7 +322,7 @@ class RecordFile(Closing):
     def read_if_newer(self, kind: Kind, host_id: int, known: Record | None) -> Record | None:
         """Return the newest whole record; *known* itself when the slot has nothing newer.
 
-        Reads one page of each copy, and the rest of a payload only when the record is not
+        Reads one sector of each copy, and the rest of a payload only when it may be newer than
         *known*.  After damage it never returns an older record than *known*.  A damaged copy
         beside a blank one is a first write that was torn: it never returned, so nothing relies
         on it.  A copy that is not authentic counts as blank if that is enforced.
@@ -388,7 +399,12 @@ class RecordFile(Closing):
         return record
 
     def _note(self, kind: Kind, host_id: int, copies: Sequence[_Copy]) -> None:
-        """Note what is wrong with *copies* of a slot; the others are right."""
+        """Note what is wrong with *copies* of a slot; the others are right.
+
+        What was noted stays if one was not read: a write to it makes it the newest.
+        """
+        if any(copy.behind for copy in copies):
+            return
         damaged = {copy.index: copy.problem for copy in copies if copy.problem}
         forged = {copy.index: NOT_AUTHENTIC for copy in copies if not copy.authentic}
         for noted, found in ((self.damage, damaged), (self.forged, forged)):
@@ -414,44 +430,53 @@ class RecordFile(Closing):
                 f"{self.path} has no slot for host id {host_id}; it was created for host ids 1"
                 f" to {geometry.max_hosts}."
             )
-        first, second = (self._read_page(geometry, kind, host_id, index) for index in (0, 1))
+        first, second = (self._read_start(geometry, kind, host_id, index) for index in (0, 1))
+        if known is not None:
+            first, second = (
+                _without_older(first, second, known),
+                _without_older(second, first, known),
+            )
         return (
             self._with_record(geometry, kind, host_id, first, known),
             self._with_record(geometry, kind, host_id, second, known),
         )
 
-    def _read_page(self, geometry: Geometry, kind: Kind, host_id: int, index: int) -> _Copy:
-        """Return one copy with its first page only."""
-        page = self._held.for_reading().read(geometry.offset(kind, host_id, index), PAGE)
-        if not any(page):
-            return _Copy(index)
+    def _read_start(self, geometry: Geometry, kind: Kind, host_id: int, index: int) -> _Copy:
+        """Return one copy with its first sector only, or its first page if that has no header."""
+        file, offset = self._held.for_reading(), geometry.offset(kind, host_id, index)
+        start = file.read(offset, file.smallest_read())
+        if not any(start):
+            # Of a torn write the first sector may be missing.
+            start = file.read(offset, PAGE)
+            if not any(start):
+                return _Copy(index)
         try:
-            header = decode_copy_header(page, kind, host_id, geometry.max_payload(kind))
+            header = decode_copy_header(start, kind, host_id, geometry.max_payload(kind))
         except FormatError as error:
             misplaced = isinstance(error, MisplacedRecordError)
             return _Copy(index, problem=str(error), misplaced=misplaced)
-        return _Copy(index, page, header)
+        return _Copy(index, start, header)
 
     def _with_record(
         self, geometry: Geometry, kind: Kind, host_id: int, copy: _Copy, known: Record | None
     ) -> _Copy:
         """Return *copy* with its record; reads the rest of the payload if necessary."""
         header = copy.header
-        if header is None:
+        if header is None or copy.behind:
             return copy
         if known is not None and _is_known(header, known):
             return _Copy(copy.index, header=header, record=known, authentic=known.authentic)
         end = COPY_HEADER.size + header.length
-        data = copy.page
-        if end > PAGE:
-            rest = -(-end // PAGE) * PAGE - PAGE
-            offset = geometry.offset(kind, host_id, copy.index) + PAGE
+        data = copy.start
+        if end > len(data):
+            rest = -(-end // PAGE) * PAGE - len(data)
+            offset = geometry.offset(kind, host_id, copy.index) + len(data)
             data += self._held.for_reading().read(offset, rest)
         payload = data[COPY_HEADER.size : end]
-        if zlib.crc32(payload) != header.payload_crc:
+        record = Record(kind, host_id, header.sequence, header.epoch, payload, header.mac)
+        if record.payload_crc != header.payload_crc:
             problem = f"the payload of sequence {header.sequence} does not match its checksum"
             return _Copy(copy.index, header=header, problem=problem)
-        record = Record(kind, host_id, header.sequence, header.epoch, payload, header.mac)
         return self._judged(_Copy(copy.index, header=header, record=record), record)
 
     def _judged(self, copy: _Copy, record: Record) -> _Copy:
@@ -490,8 +515,15 @@ def _is_known(header: CopyHeader, known: Record) -> bool:
         header.sequence == known.sequence
         and header.epoch == known.epoch
         and header.length == len(known.payload)
-        and header.payload_crc == zlib.crc32(known.payload)
+        and header.payload_crc == known.payload_crc
     )
+
+
+def _without_older(copy: _Copy, other: _Copy, known: Record) -> _Copy:
+    """Return *copy*, not to be read further if the *other* is *known* and newer."""
+    current = other.header is not None and _is_known(other.header, known)
+    older = copy.header is not None and copy.header.sequence < known.sequence
+    return replace(copy, behind=True) if current and older else copy
 
 
 def _newest(copies: tuple[_Copy, _Copy]) -> Record | None:
