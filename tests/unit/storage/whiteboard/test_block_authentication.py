@@ -82,10 +82,12 @@ def test_a_strangers_block_counts_as_blank_and_is_named(path: str, size: int) ->
         for _read in range(2):
             found = board.read()
             assert (found.hosts, found.problems, found.forged) == ({}, {}, {2})
+        assert board.read_trusted(2) is None
     with opened(path, WARN) as board:
         for _read in range(2):
             found = board.read()
             assert (found.hosts, found.problems, found.forged) == ({2: BLOCK}, {}, {2})
+        assert board.read_trusted(2) == replace(BLOCK, extra="")
 
 
 CHANGES: dict[str, Callable[[str], str]] = {

@@ -15,6 +15,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     InputError,
     StorageError,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.block_file import (
+    SECTOR,
+    BlockFile,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.block import (  # noqa: E501
     BLOCK_BYTES,
     GlobalBlock,
@@ -32,6 +36,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whit
     watch,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
+    WHOLE,
     Whiteboard,
 )
 from hypothesis import given
@@ -265,3 +270,61 @@ def test_one_read_does_not_tell_who_lives():
 def test_watching_ends_when_the_clock_stands_still():
     found = watch(lambda: board_at(1, 1), 2.5, lambda: 7.0, lambda _seconds: None)
     assert found.live(1) is False
+
+
+def moved(monkeypatch, call: str) -> list[int]:
+    """Return a list that gets the length of each *call* of the kernel."""
+    lengths: list[int] = []
+    real = getattr(os, call)
+
+    def counted(descriptor: int, buffers: list, offset: int) -> int:
+        done = real(descriptor, buffers, offset)
+        lengths.append(done)
+        return done
+
+    monkeypatch.setattr(os, call, counted)
+    return lengths
+
+
+def test_a_heartbeat_writes_one_sector_and_now_and_then_the_whole_block(path, monkeypatch):
+    with Whiteboard(path) as board:
+        written = moved(monkeypatch, "pwritev")
+        for second in range(WHOLE + 2):
+            block = replace(BLOCK, timestamp=BLOCK.timestamp + second)
+            board.write_host(block)
+            assert board.read_host(1) == block
+        assert written == [BLOCK_BYTES, *[SECTOR] * (WHOLE - 1), BLOCK_BYTES, SECTOR]
+        board.write_host(replace(BLOCK, extra="state=EngineDown\n"))
+        assert board.read_host(1).extra == "state=EngineDown\n"
+
+
+def test_a_heartbeat_is_a_whole_block_where_sectors_are_larger(path, monkeypatch):
+    monkeypatch.setattr(BlockFile, "smallest_read", lambda self: BLOCK_BYTES)
+    with Whiteboard(path) as board:
+        written, read = moved(monkeypatch, "pwritev"), moved(monkeypatch, "preadv")
+        for _second in range(3):
+            board.write_host(BLOCK)
+        del read[:]
+        assert board.read_trusted(1) == BLOCK
+        assert written == [BLOCK_BYTES] * 3
+        assert read == [BLOCK_BYTES]
+
+
+def test_a_heartbeat_is_read_from_one_sector(path, monkeypatch):
+    with Whiteboard(path) as board:
+        board.write_host(BLOCK)
+        board.read_trusted(1)
+        read = moved(monkeypatch, "preadv")
+        assert board.read_trusted(1) == replace(BLOCK, extra="")
+        assert board.read_trusted(2) is None
+        assert read == [SECTOR, SECTOR]
+
+
+@pytest.mark.parametrize(
+    "damaged", [b"1|1|4262|1|34", b"\xff", encode_host(replace(BLOCK, host_id=2))]
+)
+def test_a_heartbeat_that_is_damaged_or_of_another_node_is_none(path, damaged):
+    with Whiteboard(path) as board:
+        board.write_host(BLOCK)
+        board.write_block(1, damaged.ljust(BLOCK_BYTES, b"\0"))
+        assert board.read_trusted(1) is None
