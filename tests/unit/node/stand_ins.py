@@ -88,6 +88,10 @@ class LeasesStandIn:
     def host(self, host_id: int) -> HostLeaseView:
         return given(self.views.get(host_id) or lease_view(host_id))
 
+    def hosts(self) -> dict[int, HostLeaseView]:
+        """Return those that were laid out; ``host`` has any other as well."""
+        return {host_id: given(view) for host_id, view in self.views.items()}
+
     def holder(self, lease_name: str) -> LeaseHolder:
         return given(self.manager)
 
@@ -119,6 +123,9 @@ class BoardStandIn:
         if self.on_read is not None:
             self.on_read()
         return given(self.board)
+
+    def read_trusted(self, host_id: int) -> Any:
+        return self.read().hosts.get(host_id)
 
     def write_global(self, block: Any) -> None:
         given(self.error)

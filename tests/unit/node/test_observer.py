@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest import mock
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
@@ -24,6 +25,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
     SANLOCK,
     SanlockSettings,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import observer
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.heartbeat import (
     heartbeat,
 )
@@ -355,12 +357,42 @@ def test_an_answer_from_before_it_fell_silent_is_not_one_from_now(watching):
         (lease_view(2, state=HostState.FREE), LeaseSight.FREE),
     ],
 )
-def test_the_host_lease_of_a_silent_node_is_seen_for_what_it_is(watching, view, sight):
+@pytest.mark.parametrize("many", [False, True])
+def test_the_host_lease_of_a_silent_node_is_seen_for_what_it_is(
+    watching, view, sight, many, monkeypatch
+):
+    if many:
+        monkeypatch.setattr(observer, "ONE_BY_ONE", 0)
     watching.storage.reports[2] = Report("n2")
     watching.storage.leases.views[2] = view
     watching.after(0.0)
     assert watching.after(1.0, 1, 2, 3).nodes["n2"].lease is LeaseSight.RENEWED
     assert watching.after(2.0, 1, 3).nodes["n2"].lease is sight
+
+
+def test_of_many_silent_nodes_the_host_leases_are_read_in_one_read(watching, monkeypatch):
+    monkeypatch.setattr(observer, "ONE_BY_ONE", 1)
+    leases, reads = watching.storage.leases, []
+    dead = {number: lease_view(number, state=HostState.DEAD) for number in (2, 3)}
+    monkeypatch.setattr(leases, "hosts", lambda: reads.append("all") or dead)
+    monkeypatch.setattr(leases, "host", lambda number: reads.append(number) or lease_view(number))
+    watching.after(0.0)
+    del reads[:]
+    watching.after(2.0, 1)
+    assert reads == [1, "all"]
+    # One that was never held is not among all.
+    del dead[3], reads[:]
+    watching.after(0.5, 1)
+    assert reads == [1, "all", 3]
+
+
+def test_a_lockspace_that_cannot_be_read_says_nothing_of_many_silent_nodes(watching, monkeypatch):
+    monkeypatch.setattr(observer, "ONE_BY_ONE", 1)
+    failing = mock.Mock(side_effect=StorageError("unreadable"))
+    monkeypatch.setattr(watching.storage.leases, "hosts", failing)
+    watching.after(0.0)
+    seen = watching.after(2.0, 1).nodes
+    assert {seen["n2"].lease, seen["n3"].lease} == {LeaseSight.STALE}
 
 
 @pytest.mark.parametrize(

@@ -181,6 +181,10 @@ class Watch:
         self.asked.setdefault(node, now)
         return True
 
+    def is_asked(self, node: str) -> bool:
+        """Return whether a member is silent for so long that it is asked."""
+        return node in self.asked
+
     def observe(self, node: str, look: NodeLook, now: float, fail_seconds: float) -> NodeSeen:
         """Return the observation of a member.
 
@@ -188,7 +192,7 @@ class Watch:
         """
         age, answer, lease = self.silent_for(node, now), Answer.UNKNOWN, LeaseSight.RENEWED
         note = ""
-        if node in self.asked:
+        if self.is_asked(node):
             answer = self._answer(node, now)
             lease = self.lease_sight(look.lease, look.report, age, fail_seconds)
         if lease is LeaseSight.DEAD:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ...cluster.crm.effects import Observation
@@ -35,6 +35,9 @@ from .heartbeat import report_number, trouble_told
 from .network import Network
 from .own_membership import ForeignHosts
 from .record_guard import report_older_than_told
+
+ONE_BY_ONE = 4
+"""How many host leases are read one by one at most; for more the lockspace is read as a whole."""
 
 
 class Observer:
@@ -88,8 +91,10 @@ class Observer:
                 self._watch.note_no_block(name, blank=blank)
         for name, beat in beats.items():
             self._watch.note_named_beat(name, beat, now)
+        silent = [name for name in self._configuration.members if self._watch.ask(name, now)]
+        leases = self._leases_of(silent)
         nodes = {
-            name: self._see(name, member.host_id, board, now)
+            name: self._see(name, member.host_id, board, now, leases.get(name))
             for name, member in self._configuration.members.items()
         }
         took = self._clock() - begun
@@ -113,8 +118,16 @@ class Observer:
         Raises ``StorageError`` when the whiteboard cannot be read.
         """
         host_id = self._configuration.members[node].host_id
-        block = self._storage.board.read().hosts.get(host_id)
+        block = self._storage.board.read_trusted(host_id)
         return block is not None and self._watch.is_new(node, block.timestamp, report_number(block))
+
+    def heartbeat(self, node: str) -> tuple[int, float] | None:
+        """Return the report number and the timestamp of a member's block, None without a whole one.
+
+        Raises ``StorageError`` when the whiteboard cannot be read.
+        """
+        block = self._storage.board.read_trusted(self._configuration.members[node].host_id)
+        return None if block is None else (report_number(block), block.timestamp)
 
     def with_lease(self, host_id: int, view: HostView | None) -> HostView:
         """Return the *view* of a foreign host id, silent if None, with its host lease."""
@@ -128,12 +141,33 @@ class Observer:
         )
         return replace(known, lease=lease)
 
-    def _see(self, name: str, host_id: int, board: Board, now: float) -> NodeSeen:
-        block, lease = board.hosts.get(host_id), None
+    def _leases_of(self, silent: list[str]) -> dict[str, LeaseLook | None]:
+        """Ask the *silent* nodes on the network, and return their host leases.
+
+        One read of the lockspace has the leases of many.
+        """
+        members = self._configuration.members
+        for name in silent:
+            self._network.ask(members[name])
+        views: Mapping[int, HostLeaseView] = {}
+        if len(silent) > ONE_BY_ONE:
+            try:
+                views = self._storage.leases.hosts()
+            except StorageError:
+                return dict.fromkeys(silent)
+        # Those that were never held, or are damaged, are not among all.
+        host_ids = {name: members[name].host_id for name in silent}
+        return {
+            name: _lease_look(views[host_id]) if host_id in views else self._host_lease(host_id)
+            for name, host_id in host_ids.items()
+        }
+
+    def _see(
+        self, name: str, host_id: int, board: Board, now: float, lease: LeaseLook | None
+    ) -> NodeSeen:
+        block = board.hosts.get(host_id)
         number = report_number(block)
-        if self._watch.ask(name, now):
-            self._network.ask(self._configuration.members[name])
-            lease = self._host_lease(host_id)
+        if self._watch.is_asked(name):
             # A node that does not write its block may have written its record all the same.  It is
             # read after the host lease, so that it has all that was written under that.
             number = 0
@@ -164,10 +198,9 @@ class Observer:
     def _host_lease(self, host_id: int) -> LeaseLook | None:
         """Return a node's host lease, or None while it cannot be read."""
         try:
-            view = self._storage.leases.host(host_id)
+            return _lease_look(self._storage.leases.host(host_id))
         except StorageError:
             return None
-        return LeaseLook(view.state, view.unchanged_for)
 
     def _other_key(self, board: Board) -> str:
         """Return why this node seems to have another cluster key than the others; empty if not."""
@@ -185,3 +218,7 @@ class Observer:
     def _own_trouble(self, own: HostLeaseView, took: float) -> str:
         look = LeaseLook(own.state, own.unchanged_for)
         return self._watch.own_trouble(took, look, self._storage.leases.late_seconds)
+
+
+def _lease_look(view: HostLeaseView) -> LeaseLook:
+    return LeaseLook(view.state, view.unchanged_for)
