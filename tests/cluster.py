@@ -538,7 +538,7 @@ class EmbeddedCluster:
 
     def _install(self) -> None:
         for name in ("bin", "lib", "storage", "nodes"):
-            (self.folder / name).mkdir(parents=True)
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
         install_command(self.folder / "ocf")
         install_fence_agent(self.folder / "bin")
         library = self.folder / "lib" / "holdfast.pyz"

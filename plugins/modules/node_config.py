@@ -162,7 +162,7 @@ options:
       - C(suspect_after) (3) is the silence before a node is suspected, C(daemon_grace) (30) how
         long a node that lives may be without its LRM, at least 25 where nodes have a watchdog.
         C(candidate_delay) (2) is how much later each further node acts when that of the manager
-        died.
+        died. C(standbys) (2) is how many nodes beside the manager observe all nodes.
       - C(fence_retry) (5) is the wait after a failed fence, doubled each time up to 60.
         C(concurrent_fences) (2) is how many there are at a time. A node that was fenced
         C(fence_limit) (3) times for one cause within C(fence_window) (900) stays off.

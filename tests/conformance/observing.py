@@ -27,6 +27,8 @@ FENCE_DELAY = 60
 """Seconds for which a node must be no member before Proxmox VE's HA manager fences it."""
 
 TIMING = Timing(
+    # In Proxmox VE each node tries to become manager.
+    standbys=1000,
     suspect_after=1.0,
     daemon_grace=float(FENCE_DELAY),
     power_on_after_fence=False,

@@ -9,6 +9,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     cycle,
     freed_leases,
     health,
+    standbys,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
     cycle as lrm_cycle,
@@ -29,6 +30,7 @@ STALE = random_scenario.STALE
 OPERATORS = random_scenario.OPERATORS
 HELD = random_scenario.HELD
 FENCES = random_scenario.FENCES
+CROWDS = random_scenario.CROWDS
 
 _EDITS = (
     # The manager: look, decide, write the record, confirm the lease, act.
@@ -373,6 +375,23 @@ _EDITS = (
         "    text = yield from perform(BeginJoin())\n    self.joining = True\n",
         "    text = ''\n",
         LEFT,
+    ),
+    # Who observes all nodes.
+    (
+        "leave-a-silent-manager-to-others",
+        standbys,
+        "_look",
+        "observes = known.seen is not None and now - known.seen > patience",
+        "observes = False",
+        CROWDS,
+    ),
+    (
+        "observe-only-as-a-standby",
+        standbys,
+        "stands_back",
+        "return crm.is_reserve",
+        "return crm.reserve is not None",
+        CROWDS,
     ),
     # Floors.
     (

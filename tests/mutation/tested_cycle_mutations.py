@@ -12,6 +12,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     cycle,
     freed_leases,
     health,
+    standbys,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
     cycle as lrm_cycle,
@@ -342,6 +343,52 @@ _EDITS = (
         "",
         "node/test_late_free.py",
         "test_a_node_does_not_join_while_its_host_lease_is_being_freed",
+    ),
+    # Who observes all nodes.
+    (
+        "take-any-heartbeat-for-a-sign-of-life",
+        standbys,
+        "_look",
+        "beat > (known.beat or (0, 0.0))",
+        "beat != known.beat",
+        "cluster/crm/test_standbys.py",
+        "test_only_a_newer_heartbeat_is_a_sign_of_life",
+    ),
+    (
+        "count-the-heartbeats-of-a-manager-that-resigned",
+        standbys,
+        "_look",
+        "lease.active is not False and ",
+        "",
+        "cluster/crm/test_standbys.py",
+        "test_heartbeats_of_a_node_that_gave_the_lease_back_count_for_nothing",
+    ),
+    (
+        "stand-back-with-a-fence-under-way",
+        standbys,
+        "stands_back",
+        " or crm.is_busy()",
+        "",
+        "cluster/crm/test_standbys.py",
+        "test_a_crm_observes_while_a_fence_of_its_own_is_not_over",
+    ),
+    (
+        "begin-to-observe-one-after-the-other",
+        standbys,
+        "_look",
+        "known.before.bit_length()",
+        "known.before",
+        "cluster/crm/test_standbys.py",
+        "test_the_number_of_observers_doubles_while_the_manager_is_silent",
+    ),
+    (
+        "keep-the-rank-of-a-reserve",
+        standbys,
+        "_look",
+        " or crm.begun >= known.ranked + RANK",
+        "",
+        "cluster/crm/test_standbys.py",
+        "test_a_reserve_becomes_a_standby_when_one_of_them_is_off",
     ),
 )
 

@@ -58,7 +58,7 @@ WELL_WITHIN = 240.0
 SETTLES = 180.0
 STEP = 5.0
 BROKEN_EACH = 12
-"""Of so many seeds one has a machine that lost its power for good."""
+"""Of so many seeds one has machines that lost their power for good."""
 
 QUIET = 15.0
 """Once healthy and settled for so long, so long nothing may be written or done."""
@@ -88,12 +88,12 @@ def play_and_get_well(scenario: Scenario, *, every_round: bool = False) -> Outco
 def mend(fleet: FaultyFleet, *, with_all: bool = True) -> None:
     """End all faults; machines whose power was cut get it back, what was asked for remains.
 
-    Unless it is to go on *with_all*, one of them stays off, and what ran there has to run
-    elsewhere.
+    Unless it is to go on *with_all*, one of them stays off, or some of a larger cluster, and what
+    ran there has to run elsewhere.
     """
     world = fleet.world
     cut = [one.name for one in world.machines.values() if one.cut and not one.left]
-    broken = "" if with_all or not cut else cut[0]
+    broken = [] if with_all else cut[: max(1, len(world.machines) // 2 - 1)]
     world.say("all faults end")
     fleet.write_fails.clear()
     fleet.killed_between = 0.0
@@ -106,9 +106,9 @@ def mend(fleet: FaultyFleet, *, with_all: bool = True) -> None:
             machine.reads = machine.writes = machine.network = True
             machine.slow = machine.watchdog_late = machine.clock.offset = 0.0
             machine.cut_from.clear()
-            machine.device = Device(stays_off=machine.name == broken)
+            machine.device = Device(stays_off=machine.name in broken)
             thaw(fleet, machine, machine.boot)
-            if machine.cut and machine.name != broken:
+            if machine.cut and machine.name not in broken:
                 world.power_on(machine)
     for machine in world.machines.values():
         fleet.configure(machine, world.membership)

@@ -119,6 +119,31 @@ def _power(chance: random.Random, nodes: Sequence[str], services: Sequence[str])
     return "power-off", (node,), options
 
 
+def _many(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Made]:
+    """The same happens to the manager and to many other nodes, perhaps to those that come first."""
+    number = chance.randint(1, max(1, len(nodes) - 3))
+    struck = list(nodes[:number]) if chance.random() < 0.6 else chance.sample(list(nodes), number)
+    if chance.random() < 0.7:
+        struck.insert(0, "manager")
+    seconds = chance.uniform(4.0, 40.0)
+    last: Mapping[str, object] = {"for": seconds}
+    fault, words, options = chance.choice(
+        (
+            ("power-off", (), {}),
+            ("power-off", (), last),
+            ("freeze", (), last),
+            ("storage", ("off",), last),
+            ("network", ("off",), last),
+            ("slow", (), {"seconds": chance.uniform(0.5, 3.0), "for": seconds}),
+            ("kill", (), last),
+            ("stale", (), last),
+        )
+    )
+    if fault == "kill":
+        return [(fault, ("crm", node), options) for node in struck]
+    return [(fault, (node, *words), options) for node in struck]
+
+
 def _reset_all(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
     return "reset", ("*",), {}
 
@@ -658,3 +683,18 @@ FENCED: tuple[Maker, ...] = (
     _ask,
 )
 """Fences that fail, lie or come late, and what becomes of clocks and managers meanwhile."""
+
+STRUCK_TOGETHER: tuple[Maker, ...] = (
+    *(_many,) * 8,
+    _ask,
+    _drain,
+    _shutdown,
+    _kill,
+    _hang,
+    _power,
+    _storage,
+    _slow,
+    _network,
+    _held_up,
+)
+"""What happens in a cluster of more nodes, of which many are struck at once or in a row."""

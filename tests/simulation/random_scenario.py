@@ -47,6 +47,7 @@ from ansible_collections.holdfast.ha.tests.simulation.random_actions import (
     OPERATIONS,
     PAUSED,
     SKEWED_CONFIGURATION,
+    STRUCK_TOGETHER,
     Maker,
 )
 from ansible_collections.holdfast.ha.tests.simulation.scenario import (
@@ -71,18 +72,20 @@ STALE_LENGTH = 40.0
 
 MIXED, OPERATORS, CLOSE, LEFT, PAUSES = "mixed", "operators", "close", "left", "pauses"
 STALE, HELD, FENCES, SKEWED = "stale", "held", "fences", "skewed"
-DRAWINGS = (MIXED, OPERATORS, CLOSE, LEFT, PAUSES, STALE, HELD, FENCES, SKEWED)
+CROWDS = "crowds"
+DRAWINGS = (MIXED, OPERATORS, CLOSE, LEFT, PAUSES, STALE, HELD, FENCES, SKEWED, CROWDS)
 """What a scenario is made of: faults and operations alike; more operations; a few of both that
 come within seconds of each other, so that one falls into the middle of another; services that
 are left to their operators for a while; virtual machines that are paused; records that go back in
-time; daemons that are held up or killed at any effect; fences that fail, lie or come late; or
-nodes that come back with an old configuration."""
+time; daemons that are held up or killed at any effect; fences that fail, lie or come late; nodes
+that come back with an old configuration; or many of more nodes that are struck together."""
 
 
 def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
     """Return the scenario of a seed, drawn in one of the ways of ``DRAWINGS``."""
     chance = random.Random(seed)
-    nodes = tuple(f"n{number}" for number in range(1, chance.choice((3, 3, 3, 4, 5)) + 1))
+    sizes = range(6, 15) if drawing == CROWDS else (3, 3, 3, 4, 5)
+    nodes = tuple(f"n{number}" for number in range(1, chance.choice(sizes) + 1))
     wanted = _wanted(chance, nodes)
     settings = Settings(
         watchdogs=chance.random() < 0.5,
@@ -94,7 +97,8 @@ def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
         agent=(0.1, 2.5),
         even_for=5.0,
         power_on_works=0.8,
-        timing=TIMING,
+        # With the default each of so few nodes would be a standby.
+        timing=replace(TIMING, standbys=1 + seed % 3),
     )
     services = sorted(wanted.services)
     length = SAFETY_LENGTH
@@ -115,6 +119,9 @@ def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
         length = STALE_LENGTH + 4.0
     elif drawing in (HELD, FENCES):
         actions = _spread(chance, nodes, services, HELD_UP if drawing == HELD else FENCED)
+        length = PAUSED_LENGTH
+    elif drawing == CROWDS:
+        actions = _struck_together(chance, nodes, services)
         length = PAUSED_LENGTH
     elif drawing == SKEWED:
         actions = _spread(chance, nodes, services, SKEWED_CONFIGURATION)
@@ -194,6 +201,21 @@ def _stale(chance: random.Random, nodes: Sequence[str], services: Sequence[str])
         for verb, words, options in made if isinstance(made, list) else [made]:
             actions.append(Action(round(at, 2), verb, tuple(words), _texts(options)))
             at = min(at + chance.uniform(0.0, 3.0), STALE_LENGTH)
+    return actions
+
+
+def _struck_together(
+    chance: random.Random, nodes: Sequence[str], services: Sequence[str]
+) -> list[Action]:
+    """Return faults of many nodes at once, or one after the other, and a few other actions."""
+    chosen = chance.sample(STRUCK_TOGETHER, chance.randint(2, 5))
+    actions = []
+    for _turn in range(chance.randint(1, 5)):
+        made = chance.choice(chosen)(chance, nodes, services)
+        at, spread = chance.uniform(BEGIN, PAUSED_LENGTH / 2), chance.choice((0.0, 0.5, 3.0, 8.0))
+        for verb, words, options in made if isinstance(made, list) else [made]:
+            actions.append(Action(round(at, 2), verb, tuple(words), _texts(options)))
+            at = min(at + chance.uniform(0.0, spread), PAUSED_LENGTH - 4.0)
     return actions
 
 

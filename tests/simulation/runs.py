@@ -16,6 +16,7 @@ from ansible_collections.holdfast.ha.tests.simulation.liveness import play_and_g
 from ansible_collections.holdfast.ha.tests.simulation.play import Outcome, play
 from ansible_collections.holdfast.ha.tests.simulation.random_scenario import (
     CLOSE,
+    CROWDS,
     FENCES,
     HELD,
     LEFT,
@@ -42,6 +43,7 @@ LIVENESS_EACH = {
     HELD: 4,
     FENCES: 2,
     SKEWED: 3,
+    CROWDS: 2,
 }
 """Of so many seeds one is a run for liveness, by how they are drawn."""
 

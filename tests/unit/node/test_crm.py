@@ -15,6 +15,7 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.cycle import (
     CONFIRM,
     OWN_LOOK,
+    ROUND,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.effects import (
     Fence,
@@ -84,7 +85,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interf
     LeaseHolder,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.crm import (
-    ROUND,
     ClusterDaemon,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.heartbeat import (

@@ -12,7 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.cycle import (
+    HEARTBEAT,
     OWN_LOOK,
+    ROUND,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.round import (
     HINDERED,
@@ -77,7 +79,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
     trouble_told,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.lrm import (
-    ROUND,
     START_WAIT,
     LocalDaemon,
     storage_with_own_record,
@@ -477,7 +478,7 @@ def test_the_heartbeat_goes_on_while_all_else_on_the_storage_fails(daemon):
     daemon.storage.leases.views[1] = UNREADABLE
     written = []
     for _turn in range(8):
-        daemon.round()
+        daemon.round(HEARTBEAT / 2)
         written += [block.timestamp for block in blocks(daemon)]
     assert written == [1000, 1001, 1002, 1003]
 

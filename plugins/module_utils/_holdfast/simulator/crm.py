@@ -72,7 +72,7 @@ class CrmDaemon(Daemon):
                 machine.name, host_ids, settings.timing, LEASE_SILENCE, even_for=settings.even_for
             )
         )
-        super().__init__(fleet, machine)
+        super().__init__(fleet, machine, cycle.round_seconds(len(host_ids)))
         self.node_names = {host_id: name for name, host_id in host_ids.items()}
         self.looks = Cadence(self.rounds.origin, self.rounds.period)
         self.observer = Observer(fleet, machine, self.looks)
@@ -106,11 +106,14 @@ class CrmDaemon(Daemon):
 
     def refresh(self, now: float) -> None:
         super().refresh(now)
-        self.looks.go(now, self.goes() and self.machine.reads)
+        self.looks.go(now, self.goes() and self.machine.reads and not self.crm.is_reserve)
 
     def turn(self) -> Cycle[None]:
         self.confirmed = False
-        return cycle.turn(self.crm)
+        yield from cycle.turn(self.crm)
+        self.looks.go(
+            self.world.now, self.goes() and self.machine.reads and not self.crm.is_reserve
+        )
 
     def foresee(self, now: float) -> float | None:
         crm = self.crm
@@ -118,6 +121,9 @@ class CrmDaemon(Daemon):
             return None
         if len(self.node_names) < len(self.world.machines):
             # What it sees of nodes that it does not know is not told beforehand.
+            return None
+        if crm.reserve is not None:
+            # The next heartbeat of the manager is a sign of life: that is not told beforehand.
             return None
         if crm.held_back:
             # The next heartbeat of the node may end the wait: that is not told beforehand.
@@ -155,6 +161,7 @@ class CrmDaemon(Daemon):
             effects.ReadIntent: lambda _: self.read_intent(),
             effects.ReadOwnFreeing: lambda _: storage.freeing.get(self.machine.name, Freeing()),
             effects.OwnRecordStands: lambda _: self._own_record_stands(),
+            effects.ReadHeartbeat: self._read_heartbeat,
             effects.HasNewHeartbeat: self._has_new_heartbeat,
             effects.WriteState: lambda effect: self._write(
                 lambda: self._put(effect.state, effect.freeing)
@@ -252,7 +259,8 @@ class CrmDaemon(Daemon):
         self.need_reads()
         holder = self.storage.last_holder
         known = holder in self.crm.settings.host_ids
-        return effects.LeaseHolder(holder if known else "", self.storage.epoch)
+        active = self.storage.holder == holder
+        return effects.LeaseHolder(holder if known else "", self.storage.epoch, active)
 
     def read_records(self) -> effects.StoredRecords:
         """Return the newest records, as a CRM reads them that may become manager."""
@@ -285,6 +293,8 @@ class CrmDaemon(Daemon):
         self.storage.put_freeing(name, freeing)
         self.fleet.manager_writes += 1
         self.fleet.wake_lrms()
+        if known is None or known.nodes != state.nodes:
+            self.fleet.wake_standbys()
 
     def _write(self, put: Callable[[], None]) -> None:
         """Write into this node's slot; raises ``StorageError`` if that fails."""
@@ -298,6 +308,11 @@ class CrmDaemon(Daemon):
     def _own_record_stands(self) -> bool:
         self.need_reads()
         return self._reads_back()
+
+    def _read_heartbeat(self, effect: effects.ReadHeartbeat) -> tuple[int, float] | None:
+        self.need_reads()
+        beat = self.observer.beat(effect.node)
+        return (0, beat) if beat > 0.0 else None
 
     def _has_new_heartbeat(self, effect: effects.HasNewHeartbeat) -> bool:
         self.need_reads()

@@ -47,8 +47,8 @@ class Daemon:
     acts: frozenset[type]
     """Effects by which a turn changes something that others see."""
 
-    def __init__(self, fleet: Fleet, machine: Machine) -> None:
-        """Play turns from now on."""
+    def __init__(self, fleet: Fleet, machine: Machine, pace: float = ROUND) -> None:
+        """Play turns from now on, *pace* seconds apart."""
         self.fleet, self.world, self.machine = fleet, fleet.world, machine
         self.storage = self.world.storage
         self.clock = machine.clock
@@ -60,7 +60,7 @@ class Daemon:
         self.read_at = self.world.now
         """When that turn last did what may take long; a delay sets it, see ``tests/simulation``."""
         chance = self.world.random
-        period = ROUND * chance.uniform(1.0, 1.04) / self.clock.rate
+        period = pace * chance.uniform(1.0, 1.04) / self.clock.rate
         self.rounds = Cadence(self.world.now + chance.uniform(0.01, 0.2), period)
         self.rounds.go(self.world.now)
         self.turns = Cadence(self.rounds.origin, period)

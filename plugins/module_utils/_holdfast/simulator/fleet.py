@@ -150,6 +150,12 @@ class Fleet:
         for daemon in self.lrms.values():
             daemon.wake()
 
+    def wake_standbys(self) -> None:
+        """The manager's record has another state of a node: who observes all nodes may change."""
+        for daemon in self.crms.values():
+            if daemon.state is None:
+                daemon.wake(news=False)
+
     def boot(self, machine: Machine) -> None:
         """Start the daemons of a machine that is up."""
         self.start("lrm", machine)

@@ -125,9 +125,13 @@ class Observer:
 
     def has_new_heartbeat(self, name: str) -> bool:
         """Return whether a node's heartbeat on storage has changed since the last look."""
-        now, stale = self._world.now, self._world.stale.get(self._machine.name)
-        beat = self.names[name].beats.last(now if stale is None else min(now, stale.since))
+        beat = self.beat(name)
         return beat > 0.0 and self.watch.is_new(name, beat)
+
+    def beat(self, name: str) -> float:
+        """Return the heartbeat of a node on storage now, not above 0 for none."""
+        now, stale = self._world.now, self._world.stale.get(self._machine.name)
+        return self.names[name].beats.last(now if stale is None else min(now, stale.since))
 
     def lease_is_dead(self, name: str, horizon: Horizon | None) -> bool:
         """Return whether sanlock grants the leases of a node, proof of its death or not.
@@ -230,6 +234,9 @@ class Observer:
 
     def _first_from(self, seen: float, looked: float) -> float:
         """Return the first look that saw what was there from *seen* on, *looked* at the latest."""
+        if not self._looks.goes:
+            # It observes again for the first time.
+            return looked
         return min(self._looks.first_from(seen), looked)
 
     def _foresee(self, now: float, horizon: Horizon) -> None:

@@ -44,7 +44,15 @@ from .health import sort_ends
 from .last_look import why_not_sent
 from .memory import Crm, WallClock
 from .repair_plan import Records
+from .standbys import stands_back
 from .takeover import record_restored, take_over
+
+ROUND = 0.5
+"""Seconds between the beginnings of two turns without news."""
+
+LARGE = 200
+LARGE_ROUND = 1.0
+"""The same with more members: the whiteboard is larger, and heartbeats come once a second."""
 
 CONFIRM = 1.0
 """Seconds between two confirmations of this node's host lease."""
@@ -75,6 +83,11 @@ def end(crm: Crm) -> Cycle[None]:
     yield from crm.give_up_lease()
 
 
+def round_seconds(members: int) -> float:
+    """Return the seconds between two turns of a CRM in a cluster of so many members."""
+    return ROUND if members <= LARGE else LARGE_ROUND
+
+
 def _turn(crm: Crm) -> Cycle[None]:
     clocks = yield from perform(ReadClocks())
     crm.begun = clocks.mono
@@ -82,6 +95,11 @@ def _turn(crm: Crm) -> Cycle[None]:
         crm.wall_clock = WallClock.first_look(clocks)
     yield from perform(AwaitPredecessor())
     if not (yield from _has_host_lease(crm)):
+        return
+    if (yield from stands_back(crm)):
+        crm.trouble = ""
+        yield from perform(ShowTrouble(""))
+        yield from crm.record_freeing(freeing(crm.host_lease_generation, {}))
         return
     observation = yield from perform(Look())
     yield from perform(ShowTrouble(observation.elsewhere))

@@ -66,10 +66,14 @@ class Ended:
 
 @dataclass(frozen=True)
 class LeaseHolder:
-    """The last holder of the manager lease; *node* is empty if it is no member."""
+    """The last holder of the manager lease; *node* is empty if it is no member.
+
+    *active* is whether it still holds the lease, None if that is not known.
+    """
 
     node: str
     version: int
+    active: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -174,6 +178,16 @@ class ReadOwnFreeing(Effect[Optional[Freeing]]):
 
 class OwnRecordStands(Effect[bool]):
     """Return whether this manager's record on storage is as it was written."""
+
+
+@dataclass(frozen=True)
+class ReadHeartbeat(Effect[Optional[tuple[int, float]]]):
+    """Read the block of *node*: the number of its report and its timestamp.
+
+    None if the block is blank, damaged or not authentic.  Pairs of one node only rise.
+    """
+
+    node: str
 
 
 @dataclass(frozen=True)

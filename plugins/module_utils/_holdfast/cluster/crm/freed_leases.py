@@ -46,6 +46,10 @@ class FreedLeases:
     _fenced: dict[str, HostLease] = field(default_factory=dict)
     _proved: dict[str, _Proved] = field(default_factory=dict)
 
+    def is_busy(self) -> bool:
+        """Return whether a host lease may still have to be freed, or is recorded for it."""
+        return bool(self.recorded or self._fenced or self._proved)
+
     def copy(self) -> FreedLeases:
         """Return a copy that can change independently."""
         after = shallow_copy(self)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -80,6 +81,25 @@ class WallClock:
         return WallClock(self.even_since, offset)
 
 
+@dataclass(frozen=True)
+class Reserve:
+    """What a CRM knows of the manager while it leaves the observation of the nodes to others.
+
+    *before* is how many reserves come before this one, as it *ranked* then.  *beat* is the newest
+    heartbeat of the manager of *epoch*: the number of its node's report and the timestamp of its
+    block, *seen* then.  *watched* is when this CRM last looked at the manager.  All are in
+    monotonic seconds.  It *observes* all nodes once the manager is silent for too long.
+    """
+
+    epoch: int
+    before: int
+    ranked: float
+    beat: tuple[int, float] | None = None
+    seen: float | None = None
+    watched: float = -math.inf
+    observes: bool = False
+
+
 @dataclass
 class Crm:
     """The CRM of one node.
@@ -87,8 +107,9 @@ class Crm:
     *state* is the manager's state, None while this node is not manager.  *written* is the last
     written state, None if unknown.  *pause_reason* is why this CRM does not manage although it
     holds the manager lease or could.  *changes* are the steps of the last decision in order.
-    *begun* is when the turn began, in monotonic seconds.  *late_turns* counts the turns that were
-    too late to decide anything.
+    *begun* is when the turn began, in monotonic seconds.  *reserve* is set while this node is
+    neither manager nor standby.  *late_turns* counts the turns that were too late to decide
+    anything.
     """
 
     settings: CrmSettings
@@ -112,6 +133,12 @@ class Crm:
     next_own_look: float = 0.0
     membership_differs_since: float | None = None
     late_turns: int = 0
+    reserve: Reserve | None = None
+
+    @property
+    def is_reserve(self) -> bool:
+        """Whether this CRM leaves the observation of the nodes to others."""
+        return self.reserve is not None and not self.reserve.observes
 
     def copy(self) -> Crm:
         """Return a copy that can change independently."""
@@ -124,6 +151,16 @@ class Crm:
     def is_fencing(self, node: str) -> bool:
         """Return whether a fence of *node* is under way or its proof is held back."""
         return node in self.fencing or any(end.report.node == node for end in self.held_back)
+
+    def is_busy(self) -> bool:
+        """Return whether fences, power-ons or freed host leases of this node are not over."""
+        return bool(
+            self.fences
+            or self.powers
+            or self.held_back
+            or self.fencing
+            or self.freed_leases.is_busy()
+        )
 
     def is_late(self) -> Cycle[bool]:
         """Return whether this turn took so long that its observation may be out of date."""

@@ -52,6 +52,9 @@ from .round import (
     Memory,
 )
 
+ROUND = 1.0
+"""Seconds between two turns without news: the manager's hints, and jobs that end, are news."""
+
 HEARTBEAT = 1.0
 """Seconds between two heartbeats on the whiteboard."""
 
@@ -155,6 +158,12 @@ def turn(lrm: Lrm) -> Cycle[None]:
         lrm.trouble = trouble
         yield from _decide(lrm, trouble, clocks, now)
     yield from perform(Supervise(_runs_services(lrm)))
+
+
+def wait_seconds(lrm: Lrm, mono: float) -> float:
+    """Return how long to wait for news before the next turn: not after the next heartbeat."""
+    left = lrm.next_heartbeat - mono
+    return left if 0.0 < left < ROUND else ROUND
 
 
 def start_obstacle(lrm: Lrm, clocks: Clocks) -> str:

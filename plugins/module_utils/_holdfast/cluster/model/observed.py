@@ -161,6 +161,7 @@ class Timing:
     fence_retry: the wait after a failed fence, doubled each time up to 60 s.
     fence_window, fence_limit: a node fenced this often for one cause within the window stays off.
     concurrent_fences: the largest number of fences at a time.
+    standbys: how many nodes beside the manager observe all nodes.
     """
 
     suspect_after: float = 3.0
@@ -170,4 +171,5 @@ class Timing:
     fence_window: float = 900.0
     fence_limit: int = 3
     concurrent_fences: int = 2
+    standbys: int = 2
     power_on_after_fence: bool = True

@@ -29,7 +29,7 @@ from .heartbeat import PublishedTrouble
 from .network import Network
 from .network_check import NetworkCheck
 from .observer import Observer
-from .performing import ROUND, Daemon, clocks_and_journal, play, read_clocks
+from .performing import Daemon, clocks_and_journal, play, read_clocks
 from .record_guard import read_stored
 from .supervision import Notifier
 from .telemetry import (
@@ -93,6 +93,7 @@ class ClusterDaemon(Daemon):
         signal.signal(signal.SIGTERM, self._on_term)
         self._notifier.ready()
         log(f"CRM of {self._configuration.node} runs")
+        pace = cycle.round_seconds(len(self._configuration.members))
         while not self._stop:
             begun = self._clock()
             self.round()
@@ -100,7 +101,7 @@ class ClusterDaemon(Daemon):
             self._telemetry.timed(ROUND_TOOK, self._clock() - begun)
             self._check_network()
             self._keep_telemetry()
-            self._listen(ROUND - (self._clock() - begun))
+            self._listen(pace - (self._clock() - begun))
         self._play(cycle.end(self._crm))
         log(f"CRM of {self._configuration.node} ends")
 
@@ -134,6 +135,7 @@ class ClusterDaemon(Daemon):
             effects.ReadIntent: lambda _: storage.newest_intent(),
             effects.ReadOwnFreeing: lambda _: storage.own_freeing(),
             effects.OwnRecordStands: lambda _: storage.own_record_stands(Kind.CRM),
+            effects.ReadHeartbeat: lambda effect: self._observer.heartbeat(effect.node),
             effects.HasNewHeartbeat: lambda effect: self._observer.has_new_heartbeat(effect.node),
             effects.WriteState: lambda effect: storage.write_manager(effect.state, effect.freeing),
             effects.WriteIntent: lambda effect: storage.write_intent(effect.intent, effect.freeing),
@@ -171,7 +173,7 @@ class ClusterDaemon(Daemon):
     def _read_manager_lease(self) -> effects.LeaseHolder:
         names = {host_id: name for name, host_id in self._configuration.host_ids().items()}
         lease = self._leases.holder(MANAGER_LEASE)
-        return effects.LeaseHolder(names.get(lease.host_id, ""), lease.version)
+        return effects.LeaseHolder(names.get(lease.host_id, ""), lease.version, lease.active)
 
     def _read_host_lease(self, effect: effects.ReadHostLease) -> effects.HostLease:
         view = self._leases.host(effect.host_id)

@@ -27,7 +27,7 @@ from .agent_work import AgentWork, Workers, end_leftover_agents
 from .heartbeat import heartbeat
 from .host_lease import HostLeaseKeeper
 from .network import Network
-from .performing import ROUND, Daemon, clocks_and_journal, play, read_clocks
+from .performing import Daemon, clocks_and_journal, play, read_clocks
 from .record_guard import KeptReport
 from .supervision import Notifier, Supervision
 from .system import node_room, virtual_machine, why_ending
@@ -124,7 +124,7 @@ class LocalDaemon(Daemon):
         while not self._lrm.ends:
             self.round()
             self._keep_telemetry()
-            self._network.listen(ROUND)
+            self._network.listen(cycle.wait_seconds(self._lrm, self._clock()))
         left = ", ".join(self._lrm.report.running()) or "nothing"
         log(f"LRM of {self._configuration.node} ends; left running: {left}")
 

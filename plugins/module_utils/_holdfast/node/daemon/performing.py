@@ -25,9 +25,6 @@ T = TypeVar("T")
 Performers = Mapping[type, Callable[[Any], Any]]
 """What performs an effect, by the effect's type; its result or error goes back to the cycle."""
 
-ROUND = 0.5
-"""Seconds between the beginnings of two turns."""
-
 
 def play(cycle: Cycle[T], performers: Performers) -> T:
     """Perform all effects of *cycle* and return its result.
