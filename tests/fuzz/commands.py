@@ -28,8 +28,8 @@ CHECKOUT = Path(__file__).resolve().parent.parent.parent
 if __name__ == "__main__":
     sys.path.insert(0, str(CHECKOUT / ".collections"))
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import (  # noqa: E402
-    _parser as command_parser,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.commands import (  # noqa: E402
+    make_parser,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import (  # noqa: E402
     main as run_command,
@@ -76,7 +76,7 @@ def fuzz(count: int, seed: int) -> int:
         sample_node.create_storage(folder)
         config = folder / "node.json"
         config.write_text(json.dumps(sample_node.document(folder)))
-        found = list(commands(command_parser()))
+        found = list(commands(make_parser()))
         # What a relative path names is in a folder that goes.
         before = Path.cwd()
         os.chdir(folder)

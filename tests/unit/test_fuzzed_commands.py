@@ -22,7 +22,7 @@ def test_no_words_make_the_command_end_with_a_traceback() -> None:
 
 
 def test_only_options_with_which_a_command_ends_are_drawn() -> None:
-    found = dict(commands.commands(commands.command_parser()))
+    found = dict(commands.commands(commands.make_parser()))
     watching = {path for path, all_ in found.items() for one in all_ if one.dest == "watch"}
     assert watching == {("board", "dump"), ("board", "repair")}, "these watch for some seconds"
 

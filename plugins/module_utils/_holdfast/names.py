@@ -8,7 +8,6 @@ when it is not; ``did_you_mean`` is for names of a known set.
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 import re
 from collections.abc import Collection, Iterable
@@ -127,5 +126,8 @@ def unknown_name(value: str, option: str, known: Collection[str], what: str) -> 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a hint at the name in *known* that is most like *name*, or ""."""
-    close = difflib.get_close_matches(name, list(known), n=1)
+    # Only here: every command imports this file, and few names are wrong.
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, list(known), n=1)
     return f"; did you mean {close[0]}?" if close else ""

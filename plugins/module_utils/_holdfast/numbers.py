@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import InputError
+from .hints import dataclass
 from .names import MAX_HOST_ID
 
 DAY = 86400.0
@@ -19,7 +20,7 @@ YEAR_9999 = 253402300799.0
 """The last second that a time can name."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Number:
     """The range of an option, in what *unit*, with an *example* of a usual value."""
 

@@ -38,9 +38,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import (
     INTERRUPTED,
     NO_ANSWER,
+    main,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.questions import (
     NOT_AS_WANTED,
     WELL,
-    main,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast import (
     rebalance,

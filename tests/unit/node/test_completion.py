@@ -15,14 +15,16 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.event_kinds import (  # noqa: E501
     EVENT_KINDS,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.commands import (
+    make_parser,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.completion import (
     SHELLS,
-    places,
     script,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import (
-    _parser,
-    main,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.places import (
+    places,
 )
 
 CASES = [
@@ -69,7 +71,7 @@ def shell(tmp_path):
     )
     command.chmod(0o755)
     for name in SHELLS:
-        (tmp_path / f"holdfast.{name}").write_text(script(name, list(places(_parser()))))
+        (tmp_path / f"holdfast.{name}").write_text(script(name, list(places(make_parser()))))
 
     def run(name, code, *words):
         program = shutil.which(name)
@@ -202,7 +204,7 @@ def test_zsh_takes_the_script(shell):
 
 
 def test_every_command_and_option_of_the_parser_is_known():
-    found = {" ".join(place.words): place for place in places(_parser())}
+    found = {" ".join(place.words): place for place in places(make_parser())}
     assert {"", "status", "board dump", "lockspace init", "history"} <= set(found)
     assert {word.text for word in found[""].commands} >= {"status", "move", "metrics"}
     assert {word.text for word in found["history"].options} >= {"--node", "--since"}
@@ -228,4 +230,4 @@ def test_every_kind_of_event_that_a_manager_writes_is_known():
 @pytest.mark.parametrize("name", SHELLS)
 def test_the_command_prints_the_script(name, capsys):
     assert main(["completion", name]) == 0
-    assert capsys.readouterr().out == script(name, list(places(_parser())))
+    assert capsys.readouterr().out == script(name, list(places(make_parser())))

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import _parser
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.commands import (
+    make_parser,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
     exposition,
     metrics,
@@ -190,7 +192,7 @@ def test_the_next_command_is_one_that_there_is(row):
         assert program in ("systemctl", "journalctl", "ping")
         return
     words += ["--reason", "x"] if words[0] == "fence" else []
-    _parser().parse_args(words)
+    make_parser().parse_args(words)
 
 
 def test_the_documentation_has_each_condition():

@@ -9,16 +9,16 @@ import shlex
 
 import pytest
 import yaml
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.completion import (
-    places,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.commands import (
+    make_parser,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.examples import (
     EXAMPLES,
     HIDDEN,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import (
-    _parser,
-    main,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.places import (
+    places,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.yaml_text import (
     yaml_text,
@@ -28,7 +28,7 @@ from ansible_collections.holdfast.ha.tests.unit.node.sample_node import create_s
 
 def listed():
     """The subcommands that the help lists, without groups."""
-    return {" ".join(place.words) for place in places(_parser()) if not place.commands}
+    return {" ".join(place.words) for place in places(make_parser()) if not place.commands}
 
 
 def test_each_subcommand_of_the_help_has_one_example():
@@ -43,7 +43,7 @@ def test_the_example_in_the_help_of_a_subcommand_is_understood(name, capsys):
     assert f"example:\n  {EXAMPLES[name]}\n" in capsys.readouterr().out
     words = shlex.split(EXAMPLES[name].removeprefix("source <(").removesuffix(")"))
     assert " ".join(words[1:]).startswith(name)
-    _parser().parse_args(words[1:])
+    make_parser().parse_args(words[1:])
 
 
 def test_daemons_and_plumbing_are_hidden_and_work_all_the_same(capsys):
@@ -58,7 +58,7 @@ def test_daemons_and_plumbing_are_hidden_and_work_all_the_same(capsys):
         "maintenance return n1",
         "service move web n2",
     ):
-        _parser().parse_args(words.split())
+        make_parser().parse_args(words.split())
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_daemons_and_plumbing_are_hidden_and_work_all_the_same(capsys):
     ],
 )
 def test_a_verb_does_what_its_earlier_spelling_does(new, old):
-    found = [vars(_parser().parse_args(words.split())) for words in (new, old)]
+    found = [vars(make_parser().parse_args(words.split())) for words in (new, old)]
     # Each parser of 'stop' has a function of its own, which does the same.
     acts = [one.pop("act") for one in found]
     assert found[0] == found[1]

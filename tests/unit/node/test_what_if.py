@@ -42,7 +42,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
     MANAGER_LEASE,
     ClusterStorage,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import main
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import (
+    NO_ANSWER,
+    main,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.questions import (
+    WELL,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast import what_if
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.what_if import (  # noqa: E501
     read_now,
@@ -212,17 +218,17 @@ def test_as_before_is_said_only_of_what_stays_as_it_is(before, after, told):
 
 
 def test_the_command_answers_for_people_and_for_programs(config, capsys):
-    assert main.main(["what-if", "--config", str(config), "--dies", "n3"]) == main.WELL
+    assert main(["what-if", "--config", str(config), "--dies", "n3"]) == WELL
     assert "web: on n" in capsys.readouterr().out
     asked = ["what-if", "--config", str(config), "--drained", "n3", "--json"]
-    assert main.main(asked) == main.WELL
+    assert main(asked) == WELL
     answer = json.loads(capsys.readouterr().out)
     assert answer["services"]["web"]["after"] in ("n1", "n2")
     assert "fence" not in {one["kind"] for one in answer["steps"]}
 
 
 def test_the_command_says_how_to_ask_whoever_asks_nothing(config, capsys):
-    assert main.main(["what-if", "--config", str(config)]) == main.NO_ANSWER
+    assert main(["what-if", "--config", str(config)]) == NO_ANSWER
     assert capsys.readouterr().err == (
         "holdfast: Nothing is asked: name a node with one of --dies, --loses-storage,"
         " --loses-network, --drained, --moves.\n"
@@ -231,7 +237,7 @@ def test_the_command_says_how_to_ask_whoever_asks_nothing(config, capsys):
 
 def test_a_service_that_blocks_a_drain_is_named_with_the_reason(config, capsys):
     drained = [word for name in NODES for word in ("--drained", name)]
-    assert main.main(["what-if", "--config", str(config), *drained]) == main.WELL
+    assert main(["what-if", "--config", str(config), *drained]) == WELL
     told = capsys.readouterr().out.splitlines()
     assert told[-1].startswith("web: on n3; as before; it blocks the drain: should leave n3 (")
     answer = ask(config, drained=["n1", "n2"])["text"]

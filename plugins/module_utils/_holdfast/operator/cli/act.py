@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import HoldfastError, InputError
 from ...names import require_known
-from ...result import Result
 from .arguments import (
     add_actions,
     add_commands,
@@ -31,6 +30,7 @@ from .arguments import (
 
 if TYPE_CHECKING:
     from ...node.configuration import NodeConfiguration
+    from ...result import Result
 
 
 DONE = 0

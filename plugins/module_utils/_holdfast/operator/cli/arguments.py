@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from ...errors import HoldfastError, InputError
 from ...node.paths import CONFIGURATION
 from ...numbers import NUMBERS
-from ...result import Result
 
 if TYPE_CHECKING:
     from ...node.configuration import NodeConfiguration
+    from ...result import Result
 
 
 def add_commands(

@@ -10,23 +10,11 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
-from ...cluster.model.event_kinds import EVENT_KINDS
+from .places import Place, Value, places
 
 SHELLS = ("bash", "zsh", "fish")
-
-NAMES = {
-    "NODE": ("nodes",),
-    "SERVICE": ("services",),
-    "SERVICE|NODE": ("services", "nodes"),
-}
-"""The metavars of names, with the arguments of ``holdfast list`` for each."""
-
-WORDS: dict[str, tuple[str, ...]] = {"KIND": EVENT_KINDS}
-"""The metavars of values that have words to offer, though others are accepted."""
 
 _BASH_BEGIN = "# bash completion of holdfast; source it, or put it into bash-completion's folder.\n"
 _ZSH_BEGIN = """\
@@ -36,84 +24,21 @@ autoload -U +X bashcompinit && bashcompinit
 """
 """The script for zsh is that of bash, with zsh's bashcompinit."""
 
-FILES = ("FILE", "--config", "path", "config")
-"""The metavars and names of arguments that are files."""
 
-
-@dataclass(frozen=True)
-class Value:
-    """What may be an argument, or the value of an option.
-
-    *words*, what ``holdfast list`` prints for *names*, or *files*; *many* if it may be repeated.
-    """
-
-    words: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
-    files: bool = False
-    many: bool = False
-
-
-@dataclass(frozen=True)
-class Word:
-    """A command or an option, its help in one line, and the *value* of the option, if any."""
-
-    text: str
-    help: str
-    value: Value | None = None
-
-
-@dataclass(frozen=True)
-class Place:
-    """A command (the words after ``holdfast``), and what may follow it."""
-
-    words: tuple[str, ...]
-    commands: tuple[Word, ...]
-    options: tuple[Word, ...]
-    arguments: tuple[Value, ...]
-
-
-def register(commands: Any, parser: Callable[[], argparse.ArgumentParser]) -> None:
-    """Add the command to the subparsers *commands*; *parser* makes the whole command's."""
+def register(commands: Any) -> None:
+    """Add the command to the subparsers *commands*."""
     completion = commands.add_parser(
         "completion", help="print a script for the completion of a shell"
     )
     completion.add_argument("shell", choices=SHELLS)
-
-    def act(options: argparse.Namespace) -> int:
-        sys.stdout.write(script(options.shell, list(places(parser()))))
-        return 0
-
-    completion.set_defaults(act=act)
+    completion.set_defaults(act=_completion)
 
 
-def places(
-    parser: argparse.ArgumentParser, words: tuple[str, ...] = (), *, hidden: bool = False
-) -> Iterator[Place]:
-    """Return the command at *words* and all its commands, with what may follow each.
+def _completion(options: argparse.Namespace) -> int:
+    from .commands import make_parser
 
-    Those that the help does not list only with *hidden*.
-    """
-    commands: list[Word] = []
-    options: list[Word] = []
-    below: list[Place] = []
-    arguments: list[Value] = []
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            helps = {one.dest: one.help or "" for one in action._choices_actions}
-            for name, child in action.choices.items():
-                if name in helps:
-                    commands.append(Word(name, helps[name]))
-                if name in helps or hidden:
-                    below.extend(places(child, (*words, name), hidden=hidden))
-        elif action.option_strings:
-            value = None if action.nargs == 0 else _value(action, action.option_strings[-1])
-            options.append(
-                Word(action.option_strings[-1], " ".join((action.help or "").split()), value)
-            )
-        else:
-            arguments.append(_value(action, action.dest))
-    yield Place(words, tuple(commands), tuple(options), tuple(arguments))
-    yield from below
+    sys.stdout.write(script(options.shell, list(places(make_parser()))))
+    return 0
 
 
 def script(shell: str, found: list[Place]) -> str:
@@ -123,17 +48,6 @@ def script(shell: str, found: list[Place]) -> str:
     if shell == "bash":
         return f"{_BASH_BEGIN}{_bash(found)}"
     return f"{_ZSH_BEGIN}{_bash(found)}"
-
-
-def _value(action: argparse.Action, name: str) -> Value:
-    """Return what may be an argument, or an option's value, by its metavar or its *name*."""
-    called = str(action.metavar)
-    return Value(
-        tuple(str(one) for one in action.choices or WORDS.get(called) or ()),
-        NAMES.get(called, ()),
-        name in FILES or called in FILES,
-        action.nargs in ("*", "+"),
-    )
 
 
 def _with_value(found: list[Place]) -> dict[str, Value]:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import HoldfastError, InputError
-from ...result import Result
 from .arguments import (
     add_commands,
     add_config,
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     # The package fence takes longer to load than most commands take.
     from ...fence.topology import FenceConfiguration
     from ...node.configuration import NodeConfiguration
+    from ...result import Result
 
 DONE, FAILED = 0, 1
 RECOVERY_WAIT = 180.0

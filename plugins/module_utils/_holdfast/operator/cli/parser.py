@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from ...errors import HoldfastError
 from ...names import did_you_mean
-from .completion import Place, places
+
+if TYPE_CHECKING:
+    from .places import Place
 
 
 class CommandLineError(HoldfastError):
@@ -33,6 +35,8 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Nam
     try:
         return parser.parse_args(list(words))
     except CommandLineError:
+        from .places import places
+
         misspelt = _misspelt(list(places(parser, hidden=True)), words)
         if misspelt:
             raise CommandLineError(misspelt) from None
