@@ -51,8 +51,8 @@ def service_id(value: object, option: str = "name") -> str:
 
 def _name(value: object, option: str, what: str, longest: int, mark: str = "") -> str:
     """Return *value* as a name with '.', '_', '-' and *mark*, at most *longest* characters."""
-    pattern = rf"[A-Za-z0-9][A-Za-z0-9._{mark}-]*\Z"
-    if isinstance(value, str) and len(value) <= longest and re.match(pattern, value):
+    known = SERVICE_ID if mark else NODE_NAME
+    if isinstance(value, str) and len(value) <= longest and known.fullmatch(value):
         return value
     marks = f"'.', '_', '{mark}' and '-'" if mark else "'.', '_' and '-'"
     raise InputError(

@@ -8,7 +8,6 @@ An option has the same range wherever it is given.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from .errors import InputError

@@ -5,6 +5,9 @@
 Fence agents and resource agents take passwords as ordinary parameters and repeat them in verbose
 output.  Some parameters have a secret in a longer text: the password of a URL, an option string
 with ``-e DB_PASSWORD=...``.  Only that part is hidden then.
+
+The patterns are texts, which ``re`` compiles when it first uses them and keeps: most tasks and
+commands load this file and look for no secret.
 """
 
 from __future__ import annotations
@@ -21,45 +24,42 @@ HIDDEN = "********"
 NAMED = "secrets"
 """Beside ``parameters`` in plain data: the names of further parameters that are secrets."""
 
-_SECRET_NAME = re.compile(
-    r"passw|pwd|passphrase|secret|token|credential|community|private[-_]?key|api[-_]?key"
-    r"|access[-_]?key|cookie$|(^|[-_])(key|kg|pin|pass|pw)$",
-    re.IGNORECASE,
+_SECRET_NAME = (
+    r"(?i)passw|pwd|passphrase|secret|token|credential|community|private[-_]?key|api[-_]?key"
+    r"|access[-_]?key|cookie$|(^|[-_])(key|kg|pin|pass|pw)$"
 )
-_CONNECTION = re.compile(r"conn(ection)?[-_]?(info|str(ing)?)|(^|[-_])dsn$", re.IGNORECASE)
+_CONNECTION = r"(?i)conn(ection)?[-_]?(info|str(ing)?)|(^|[-_])dsn$"
 """A name whose value may have a password among other words."""
 
-_NO_SECRET = re.compile(
-    r"(script|file|path|folder|[-_]dir|prompt|timeout|use_empty)$", re.IGNORECASE
-)
+_NO_SECRET = r"(?i)(script|file|path|folder|[-_]dir|prompt|timeout|use_empty)$"
 
-_KEY_FILE = re.compile(r"(key|secret|credentials?)$", re.IGNORECASE)
+_KEY_FILE = r"(?i)(key|secret|credentials?)$"
 """A name whose value is often the path of a file, such as ``ssl_key``."""
 
 _QUOTED = r"\"[^\"]*\"|'[^']*'"
 _NAME = r"(?P<name>[A-Za-z_][\w.-]{0,63})"
 """Of limited length, so that a search takes time in proportion to the text."""
 
-_PASSWORD_OF_URL = re.compile(r"://[^\s/:@]*:(?P<secret>[^\s/]+)@")
+_PASSWORD_OF_URL = r"://[^\s/:@]*:(?P<secret>[^\s/]+)@"
 
 _ASSIGNMENTS = (
-    re.compile(rf"(?P<quote>[\"']){_NAME}=(?P<secret>.*?)(?P=quote)"),
-    re.compile(rf"{_NAME}[\"']?\s*[=:]\s*(?P<secret>{_QUOTED}|[^\s,;&\"']+)"),
-    re.compile(rf"(?:^|\s)--?{_NAME}\s+(?P<secret>{_QUOTED}|[^\s\"'-]\S*)"),
+    rf"(?P<quote>[\"']){_NAME}=(?P<secret>.*?)(?P=quote)",
+    rf"{_NAME}[\"']?\s*[=:]\s*(?P<secret>{_QUOTED}|[^\s,;&\"']+)",
+    rf"(?:^|\s)--?{_NAME}\s+(?P<secret>{_QUOTED}|[^\s\"'-]\S*)",
 )
 """Texts in which a name and its value are: a secret if the name is that of one."""
 
-_HINT = re.compile(r"pass|pwd|pw|secret|token|cred|community|key|kg|pin|cookie|conn|dsn", re.I)
+_HINT = r"(?i)pass|pwd|pw|secret|token|cred|community|key|kg|pin|cookie|conn|dsn"
 """In each name of a secret; a text without it is not searched further, as most have none."""
 
 _POSSIBLE = (
-    re.compile(r"(?:^|\s)(?:-e|--env)[\s=]*(?P<quote>[\"'])\w+=(?P<secret>.*?)(?P=quote)"),
-    re.compile(rf"(?:^|\s)(?:-e|--env)[\s=]*\w+=(?P<secret>{_QUOTED}|[^\s\"']+)"),
-    re.compile(rf"(?:^|\s)-p(?:[\s=]+|(?=\S*[^a-z\s-]))(?P<secret>{_QUOTED}|[^\s\"'-]\S*)"),
+    r"(?:^|\s)(?:-e|--env)[\s=]*(?P<quote>[\"'])\w+=(?P<secret>.*?)(?P=quote)",
+    rf"(?:^|\s)(?:-e|--env)[\s=]*\w+=(?P<secret>{_QUOTED}|[^\s\"']+)",
+    rf"(?:^|\s)-p(?:[\s=]+|(?=\S*[^a-z\s-]))(?P<secret>{_QUOTED}|[^\s\"'-]\S*)",
 )
 """What may be a secret: a variable of a container, and what many programs call ``-p``."""
 
-_PORTS_OR_PATH = re.compile(r"[\d.:\[\]-]+(/(tcp|udp|sctp))?\Z|/")
+_PORTS_OR_PATH = r"[\d.:\[\]-]+(/(tcp|udp|sctp))?\Z|/"
 """What follows a ``-p`` that is no password."""
 
 _SHORTEST_POSSIBLE = 6
@@ -72,8 +72,8 @@ def is_secret_name(name: str) -> bool:
 
     A path to a secret (``identity_file``, ``password_script``) is none.
     """
-    found = _SECRET_NAME.search(name) or _CONNECTION.search(name)
-    return bool(found) and not _NO_SECRET.search(name)
+    found = re.search(_SECRET_NAME, name) or re.search(_CONNECTION, name)
+    return bool(found) and not re.search(_NO_SECRET, name)
 
 
 def secret_values(parameters: Mapping[str, object], named: Collection[str] = ()) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ def has_secret(name: str, value: str, named: Collection[str] = ()) -> bool:
     """
     if not value:
         return False
-    certain = is_secret_name(name) and not _CONNECTION.search(name) and not _is_path(name, value)
+    certain = is_secret_name(name) and not (re.search(_CONNECTION, name) or _is_path(name, value))
     return certain or name in named or any(_certain(value))
 
 
@@ -161,10 +161,10 @@ def _without_parts(text: str) -> str:
 
 def _certain(text: str) -> Iterator[tuple[int, int]]:
     """Return begin and end of each part of *text* that is a secret."""
-    for match in _PASSWORD_OF_URL.finditer(text):
+    for match in re.finditer(_PASSWORD_OF_URL, text):
         yield match.span("secret")
-    for pattern in _ASSIGNMENTS if _HINT.search(text) else ():
-        for match in pattern.finditer(text):
+    for pattern in _ASSIGNMENTS if re.search(_HINT, text) else ():
+        for match in re.finditer(pattern, text):
             name, value = match.group("name"), match.group("secret")
             if value and is_secret_name(name) and not _is_path(name, value):
                 yield _unquoted(match)
@@ -173,8 +173,8 @@ def _certain(text: str) -> Iterator[tuple[int, int]]:
 def _possible(text: str) -> Iterator[tuple[int, int]]:
     """Return begin and end of each part of *text* that may be a secret."""
     for pattern in _POSSIBLE if "-e" in text or "-p" in text else ():
-        for match in pattern.finditer(text):
-            if match.group("secret") and not _PORTS_OR_PATH.match(match.group("secret")):
+        for match in re.finditer(pattern, text):
+            if match.group("secret") and not re.match(_PORTS_OR_PATH, match.group("secret")):
                 yield _unquoted(match)
 
 
@@ -187,7 +187,7 @@ def _unquoted(match: re.Match[str]) -> tuple[int, int]:
 
 
 def _is_path(name: str, value: str) -> bool:
-    return value.startswith("/") and bool(_KEY_FILE.search(name))
+    return value.startswith("/") and bool(re.search(_KEY_FILE, name))
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -18,14 +18,12 @@ import json
 import os
 import select
 import time
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
 from ..errors import HoldfastError
-from .family import Family
-from .run import GRACE
+from .family import GRACE, Family
 
 _POLL = 0.02
 _COLLECT_POLL = 0.001
@@ -131,6 +129,8 @@ def _answer(work: Callable[[], Any]) -> bytes:
         answer = {"refused": str(error)}
     except Exception:
         # The parent raises it.
+        import traceback
+
         answer = {"broken": traceback.format_exc()}
     return json.dumps(answer).encode()
 

@@ -21,6 +21,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+GRACE = 2.0
+"""Seconds to wait for a killed child; one in an uninterruptible wait never ends."""
+
 
 @dataclass(frozen=True)
 class ProcessEntry:

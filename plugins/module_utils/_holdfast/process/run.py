@@ -21,13 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import AgentError
-from .family import MARK, Family
+from .family import GRACE, MARK, Family
 
 KEEP = 1 << 20
 """At most this many bytes of each stream are kept."""
-
-GRACE = 2.0
-"""Seconds to wait for a killed child; one in an uninterruptible wait never ends."""
 
 EXIT_REASON = "ocf-exit-reason:"
 """The prefix of a resource agent's reason for a failure (OCF 1.1, Exit reason)."""

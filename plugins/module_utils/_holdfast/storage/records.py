@@ -84,10 +84,17 @@ class Geometry:
     max_hosts: int
     copy_bytes: Mapping[Kind, int] = field(default_factory=lambda: dict(DEFAULT_COPY_BYTES))
 
-    @property
+    @cached_property
     def host_bytes(self) -> int:
         """How many bytes all slots of one host id take."""
         return sum(2 * self.copy_bytes[kind] for kind in Kind)
+
+    @cached_property
+    def _before(self) -> Mapping[Kind, int]:
+        """How many bytes the slots of other kinds before a slot take."""
+        return {
+            kind: sum(2 * self.copy_bytes[other] for other in Kind if other < kind) for kind in Kind
+        }
 
     @property
     def size(self) -> int:
@@ -96,9 +103,8 @@ class Geometry:
 
     def offset(self, kind: Kind, host_id: int, copy: int) -> int:
         """Return where *copy* (0 or 1) of the slot begins."""
-        before = sum(2 * self.copy_bytes[other] for other in Kind if other < kind)
         in_slot = copy * self.copy_bytes[kind]
-        return PAGE + (host_id - 1) * self.host_bytes + before + in_slot
+        return PAGE + (host_id - 1) * self.host_bytes + self._before[kind] + in_slot
 
     def max_payload(self, kind: Kind) -> int:
         """Return how many bytes of payload a record of *kind* may have."""

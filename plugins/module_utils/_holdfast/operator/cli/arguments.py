@@ -92,16 +92,18 @@ def write_json(document: object) -> None:
     sys.stdout.write(json.dumps(document, indent=2) + "\n")
 
 
-def write_answer(options: argparse.Namespace, document: object, text: Callable[[], str]) -> None:
-    """Print *document* in the format of ``--output``, else what *text* returns."""
+def answer_text(options: argparse.Namespace, document: object, text: Callable[[], str]) -> str:
+    """Return *document* in the format of ``--output``, else what *text* returns."""
     if options.output == "yaml":
         from .yaml_text import yaml_text
 
-        write_text(yaml_text(document))
-    elif as_data(options):
-        write_json(document)
-    else:
-        write_text(text())
+        return yaml_text(document)
+    return json.dumps(document, indent=2) if as_data(options) else text()
+
+
+def write_answer(options: argparse.Namespace, document: object, text: Callable[[], str]) -> None:
+    """Print *document* in the format of ``--output``, else what *text* returns."""
+    write_text(answer_text(options, document, text))
 
 
 def write_text(text: str) -> None:

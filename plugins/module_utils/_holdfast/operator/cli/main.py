@@ -7,6 +7,8 @@ Exit status: 0 no problems, 1 problems, 2 the question could not be answered, 13
 
 from __future__ import annotations
 
+import gc
+import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -78,11 +80,20 @@ def _no_answer(subcommand: str) -> int:
 
 
 def main_and_exit(arguments: Sequence[str]) -> NoReturn:
-    """Run the command and end the process."""
+    """Run the command and end the process.
+
+    What a short command read is not freed: for the status of many nodes that takes a tenth of its
+    time.
+    """
+    short = not any(name in DAEMONS for name in arguments[:1])
+    if short:
+        gc.set_threshold(100_000)
     try:
         status = main(arguments)
     finally:
         leave_unwritten()
+    if short:
+        os._exit(status)
     raise SystemExit(status)
 
 

@@ -21,9 +21,11 @@ from .arguments import (
     add_flag,
     add_number,
     add_output,
+    answer_text,
     load_config,
     write_answer,
     write_json,
+    write_text,
 )
 from .look import add_watching, watch_status
 
@@ -84,24 +86,25 @@ def register(commands: Any) -> None:
 def _status(options: argparse.Namespace) -> int:
     if options.watch:
         return watch_status(options)
+    from ..report.status import in_time, read_status
+    from ..report.text import render_text
+
     configuration = load_config(options)
+    colour, width = takes_colour(), UNWRAPPED if options.output == WIDE else _width()
+
+    def answer(status: dict[str, Any]) -> tuple[str, bool]:
+        text = answer_text(options, status, lambda: render_text(status, colour=colour, width=width))
+        return text, bool(status["problems"])
+
     if options.html:
         from ..cluster_info import write_page_in_time
 
-        status = write_page_in_time(Path(options.html), configuration)
+        text, problems = answer(write_page_in_time(Path(options.html), configuration))
     else:
-        from ..report.status import read_status_in_time
-
-        status = read_status_in_time(configuration)
-
-    def text() -> str:
-        from ..report.text import render_text
-
-        width = UNWRAPPED if options.output == WIDE else _width()
-        return render_text(status, colour=takes_colour(), width=width)
-
-    write_answer(options, status, text)
-    return NOT_AS_WANTED if status["problems"] else WELL
+        # Rendered where it is read: of many nodes, to hand it over takes longer.
+        text, problems = in_time(configuration, lambda: answer(read_status(configuration)))
+    write_text(text)
+    return NOT_AS_WANTED if problems else WELL
 
 
 def _why(options: argparse.Namespace) -> int:

@@ -51,7 +51,7 @@ CHOICES = ("start", "move")
 
 def event_document(event: Event) -> dict[str, Any]:
     """Return an event of the history as plain data."""
-    return {**asdict(event), "rejected": [list(one) for one in event.rejected]}
+    return {**vars(event), "rejected": [list(one) for one in event.rejected]}
 
 
 def last_choices(events: Iterable[Event]) -> dict[str, dict[str, Any]]:
