@@ -210,14 +210,23 @@ def run(
     module.exit_json(changed=result.changed, **values)
 
 
-def _json_data(value: Any) -> Any:
+def _json_data(values: dict[str, Any]) -> dict[str, Any]:
     """Return plain data with null for infinite numbers and NaN, which JSON does not have."""
+    try:
+        json.dumps(values, allow_nan=False)
+    except (TypeError, ValueError):
+        converted: dict[str, Any] = _without_infinity(values)
+        return converted
+    return values
+
+
+def _without_infinity(value: Any) -> Any:
     if isinstance(value, float) and not isfinite(value):
         return None
     if isinstance(value, Mapping):
-        return {key: _json_data(each) for key, each in value.items()}
+        return {key: _without_infinity(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_json_data(each) for each in value]
+        return [_without_infinity(each) for each in value]
     return value
 
 

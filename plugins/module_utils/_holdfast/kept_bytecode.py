@@ -108,7 +108,8 @@ class KeptBytecode:
         try:
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._folder)
             try:
-                content = os.read(file, LARGEST) if _is_ours(os.fstat(file)) else b""
+                seen = os.fstat(file)
+                content = os.read(file, min(seen.st_size, LARGEST)) if _is_ours(seen) else b""
             finally:
                 os.close(file)
             if not content.startswith(mark):

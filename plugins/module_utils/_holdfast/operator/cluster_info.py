@@ -19,7 +19,6 @@ from ..documents import read_document
 from ..errors import AgentError, DocumentError, HoldfastError, InputError, StorageError
 from ..names import absolute_path
 from ..node.configuration import NodeConfiguration, load
-from ..node.daemon.agent_work import probe_services
 from ..process.run import Outcome, run
 from ..result import Result
 from ..storage.whole_file import write_text
@@ -44,6 +43,9 @@ def inform(options: Mapping[str, Any], check: bool) -> Result:
     values["text"] = render_text(status, colour=False).splitlines()
     values["failover_text"] = {one["node"]: render_failover(one) for one in status["failovers"]}
     if options["probe"]:
+        # Only here: resource agents take a fifth of all imports, and few tasks probe.
+        from ..node.daemon.agent_work import probe_services
+
         values["running_here"] = probe_services(configuration)
     if options["page"] and not check:
         write_text(Path(options["page"]), _page(configuration, status))
