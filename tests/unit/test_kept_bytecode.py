@@ -168,6 +168,19 @@ def test_a_traceback_shows_the_line_of_the_source(payload):
         assert "word = 1 / 0  # impossible" in said
 
 
+COLLECTIONS = "import gc, ansible_collections.lib.first; print(gc.get_threshold()[0] >= 100000)"
+AT_THE_END = (
+    "import atexit, gc; atexit.register(lambda: print(gc.get_freeze_count() > 0));"
+    " import ansible_collections.lib.first"
+)
+
+
+@pytest.mark.parametrize("statement", [COLLECTIONS, AT_THE_END], ids=["meanwhile", "at the end"])
+def test_a_task_looks_for_little_garbage(payload, statement):
+    payload.send("word = ''\n")
+    assert payload.run(statement).stdout.split() == ["True"]
+
+
 def test_the_archive_on_a_node_keeps_none(payload):
     with zipfile.ZipFile(payload.archive) as file:
         members = {name: file.read(name) for name in file.namelist()}
