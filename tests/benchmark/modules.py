@@ -5,9 +5,10 @@
 Each module is run once and then ``--tasks`` times by ``ansible-playbook`` on localhost, on a
 cluster in files as daemons leave them.  The difference of the two runs, divided by the tasks,
 is what each further task costs: start-up of Ansible and building the payload are in both.  CPU
-time counts all processes.  The goal is a ping and 0.12 s.
+time counts all processes, those of resource agents too.  The node's Python is that of the system.
+The goal is a ping and 0.12 s.
 
-Use: python3 tests/benchmark/modules.py [--tasks 8] [--rounds 3]
+Use: python3 tests/benchmark/modules.py [--tasks 8] [--rounds 3] [--python /usr/bin/python3]
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import Any
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(CHECKOUT / "tests" / "benchmark"))
 
-from status import build  # noqa: E402
+from status import PYTHON, build  # noqa: E402
 
 GOAL = 0.12
 NODES, SERVICES = 20, 40
@@ -49,7 +50,7 @@ def tasks(config: Path) -> dict[str, dict[str, Any]]:
     }
 
 
-def used(folder: Path, module: str, options: dict[str, Any], count: int) -> float:
+def used(folder: Path, module: str, options: dict[str, Any], count: int, python: str) -> float:
     """Return the CPU seconds of a play with so many tasks of one module."""
     task = {module: options, "check_mode": True}
     play = [
@@ -68,7 +69,7 @@ def used(folder: Path, module: str, options: dict[str, Any], count: int) -> floa
         env={
             **os.environ,
             "ANSIBLE_COLLECTIONS_PATH": str(CHECKOUT / ".collections"),
-            "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
+            "ANSIBLE_PYTHON_INTERPRETER": python,
             "ANSIBLE_LOCALHOST_WARNING": "false",
             "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
             "LC_ALL": "C.UTF-8",
@@ -89,6 +90,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tasks", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--python", default=PYTHON, help="the one of a node")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="holdfast.") as name:
         folder = Path(name)
@@ -97,18 +99,18 @@ def main() -> int:
         taken: dict[str, list[float]] = {module: [] for module in timed}
         for _round in range(options.rounds):
             for module, words in timed.items():
-                one = used(folder, module, words, 1)
-                more = used(folder, module, words, 1 + options.tasks)
+                one = used(folder, module, words, 1, options.python)
+                more = used(folder, module, words, 1 + options.tasks, options.python)
                 taken[module].append((more - one) / options.tasks)
     ping = statistics.median(taken["ansible.builtin.ping"])
-    late = False
+    missed = False
     print(f"{NODES} nodes, {SERVICES} services; seconds of CPU of one more task")
     for module, rows in taken.items():
-        median = statistics.median(rows)
-        late = late or median > ping + GOAL
-        print(f"{module:26} {median:6.3f}  ping and {median - ping:5.3f}")
-    print(f"goal: ping and {GOAL} s: {'missed' if late else 'met'}")
-    return 1 if late else 0
+        more = statistics.median(rows) - ping
+        missed = missed or more > GOAL
+        verdict = " MISSED" if more > GOAL else ""
+        print(f"{module:26} {ping + more:6.3f}  ping and {more:5.3f}, goal {GOAL}{verdict}")
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":

@@ -4,10 +4,12 @@
 
 The cluster lies in files as real daemons leave them: each node has its host lease, its block
 and its LRM's record, the manager its record with failovers and a full history.  Each command
-is run in turn with the others, so that all have the same other load.  The goal is 0.2 s of
-CPU time at 100 nodes; the elapsed time is shown too, and depends on what else runs.
+is run in turn with the others, so that all have the same other load, by the Python that nodes have:
+that of the system.  The goal is 0.2 s of CPU time at 100 nodes, and 60 ms for the help of a
+subcommand; the elapsed time is shown too, and depends on what else runs.
 
-Use: python3 tests/benchmark/status.py [--nodes 100] [--services 1000] [--rounds 10]
+Use: python3 tests/benchmark/status.py [--nodes 100] [--services 1000] [--rounds 20]
+         [--python /usr/bin/python3]
 """
 
 from __future__ import annotations
@@ -62,7 +64,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
     to_document,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.install import (  # noqa: E402
-    compile_library,
     compiled_path,
     library_archive,
 )
@@ -86,8 +87,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whol
 )
 
 GOAL = 0.2
+HELP_GOAL = 0.06
+PYTHON = "/usr/bin/python3"
 NAME = "bench"
+HELP = ("status", "--help")
 COMMANDS = (
+    HELP,
     ("status",),
     ("status", "--json"),
     ("check",),
@@ -186,11 +191,11 @@ def _state(epoch: int, place: dict[str, str], nodes: list[str], at: float) -> Cl
     )
 
 
-def measure(command: tuple[str, ...], config: Path, library: Path) -> tuple[float, float]:
+def measure(words: list[str]) -> tuple[float, float]:
     """Return the seconds of CPU and the elapsed ones of one call."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     found = subprocess.run(
-        [sys.executable, "-I", str(library), *command, "--config", str(config)],
+        words,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         timeout=120,
@@ -209,7 +214,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=100)
     parser.add_argument("--services", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--python", default=PYTHON, help="the one of a node")
     parser.add_argument("--uncompiled", action="store_true", help="without the bytecode")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="holdfast.") as name:
@@ -219,23 +225,29 @@ def main() -> int:
         library.write_bytes(library_archive())
         if not options.uncompiled:
             # As the role node leaves it.
-            compile_library(library)
+            compiled = [options.python, "-I", str(library), "bytecode", str(library)]
+            subprocess.run(compiled, check=True, stdout=subprocess.DEVNULL)
             library = compiled_path(library)
         config = first.folder / "node.json"
         taken: dict[tuple[str, ...], list[tuple[float, float]]] = {one: [] for one in COMMANDS}
         for _round in range(options.rounds):
             for command in COMMANDS:
-                taken[command].append(measure(command, config, library))
+                words = [options.python, "-I", str(library), *command, "--config", str(config)]
+                taken[command].append(measure(words))
     print(f"{options.nodes} nodes, {options.services} services, {options.rounds} rounds; seconds")
-    print(f"{'command':16} {'CPU median':>10} {'CPU least':>10} {'elapsed':>10}")
-    late = False
+    print(f"{'command':16} {'CPU median':>10} {'CPU least':>10} {'elapsed':>10} {'goal':>6}")
+    missed = False
     for command, rows in taken.items():
         used = [row[0] for row in rows]
         median, elapsed = statistics.median(used), statistics.median(row[1] for row in rows)
-        late = late or median > GOAL
-        print(f"{' '.join(command):16} {median:10.3f} {min(used):10.3f} {elapsed:10.3f}")
-    print(f"goal {GOAL} s: {'missed' if late else 'met'}")
-    return 1 if late else 0
+        goal = HELP_GOAL if command == HELP else GOAL
+        missed = missed or median > goal
+        verdict = " MISSED" if median > goal else ""
+        print(
+            f"{' '.join(command):16} {median:10.3f} {min(used):10.3f} {elapsed:10.3f}"
+            f" {goal:6.2f}{verdict}"
+        )
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":
