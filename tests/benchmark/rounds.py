@@ -2,23 +2,26 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a round of the manager costs: a steady one, and one in which a node died.
 
-The cluster is made of values alone, as the daemon hands them in.  Each service is in the
-shape that real ones have: a tenth under a node rule, a tenth in pairs kept together or
-apart.  The goals are those of the steady round: 5 ms at 20 nodes and 500 services, 1 s at
-2000 and 20,000, and growth close to linear between them.
+A round reads the whole board, on which half of the nodes have written since the last one, decides,
+and writes the manager's record if that changed.  The reports are values, as the daemon hands them
+in.  Each service is in the shape that real ones have: a tenth under a node rule, a tenth in pairs
+kept together or apart.  The goals are those of the steady round: 5 ms at 20 nodes and 500 services,
+1 s at 2000 and 20,000, and growth close to linear between them.
 
 The growth is printed as an exponent: how much faster than the number of services the time
 grows from one size to the next, 1.0 being linear.
 
-Use: python3 tests/benchmark/rounds.py [--rounds 20] [--placement load]
+Use: python3 tests/benchmark/rounds.py [--rounds 20] [--placement load] [--folder FOLDER]
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
 import statistics
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -60,6 +63,29 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
     ServiceStatus,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state_codec import (  # noqa: E402, E501
+    state_document,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.heartbeat import (  # noqa: E402
+    heartbeat,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.record_slots import (  # noqa: E402
+    payload,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (  # noqa: E402
+    Kind,
+    RecordFile,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.block import (  # noqa: E402, E501
+    BLOCK_BYTES,
+    encode_host,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (  # noqa: E402
+    Whiteboard,
+)
+
+RECORD_BYTES = 32 << 20
+"""Room for the record of 20,000 services."""
 
 SIZES = ((20, 500), (200, 2000), (2000, 20_000))
 GOALS = {(20, 500): 0.005, (2000, 20_000): 1.0}
@@ -103,14 +129,54 @@ def build(nodes: int, services: int, placement: str = "count") -> tuple[ClusterS
     return state, Seen(100.0, 1_800_000_000.0, wanted, nodes=seen)
 
 
-def best_of(rounds: int, state: ClusterState, seen: Seen) -> tuple[float, float]:
-    """Return the shortest and the median CPU time of a round, in seconds."""
-    took = []
-    for _round in range(rounds):
+class Storage:
+    """The board and the manager's record of a cluster, in files of their own."""
+
+    def __init__(self, folder: Path, names: list[str]) -> None:
+        """Create both, with a block of each node."""
+        self._names = names
+        self._path = folder / "board"
+        self.board = Whiteboard(str(self._path))
+        self.board.create(len(names))
+        self._records = RecordFile(str(folder / "state"))
+        self._records.create("benchmark", len(names), {Kind.CRM: RECORD_BYTES})
+        for turn in (0, 1):
+            self.change_half(turn)
+        self.board.read()
+
+    def change_half(self, turn: int) -> None:
+        """Write the blocks of half of the nodes, in turns those of the others, as LRMs do."""
+        with self._path.open("r+b") as file:
+            for number in range(1 + turn % 2, len(self._names) + 1, 2):
+                name = self._names[number - 1]
+                block = heartbeat(
+                    number, name, 1000.0 + turn, running=9, drained=False, report=turn
+                )
+                file.seek(number * BLOCK_BYTES)
+                file.write(encode_host(block, BLOCK_BYTES))
+            os.fsync(file.fileno())
+
+    def write(self, state: ClusterState) -> None:
+        """Write the manager's record, as its node does."""
+        self._records.write(Kind.CRM, 1, state.epoch, payload(state_document(state)))
+
+
+def best_of(
+    rounds: int, storage: Storage, state: ClusterState, seen: Seen
+) -> tuple[float, float, float]:
+    """Return the shortest and the median CPU time of a round, and that of its decision alone."""
+    took, decided = [], []
+    for turn in range(rounds):
+        storage.change_half(turn)
         begun = time.process_time()
-        step.step(state, seen, Timing())
+        storage.board.read()
+        deciding = time.process_time()
+        after = step.step(state, seen, Timing()).state
+        decided.append(time.process_time() - deciding)
+        if after != state:
+            storage.write(after)
         took.append(time.process_time() - begun)
-    return min(took), statistics.median(took)
+    return min(took), statistics.median(took), statistics.median(decided)
 
 
 def without_a_node(seen: Seen) -> Seen:
@@ -133,18 +199,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", maxsplit=1)[0])
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--placement", choices=PLACEMENTS, default=PLACEMENTS[0])
+    parser.add_argument("--folder", help="where the files are, a temporary folder if not given")
     options = parser.parse_args()
     rounds = options.rounds
     missed = 0
-    sys.stdout.write("nodes services  steady best   median   each   node dead  growth\n")
+    sys.stdout.write("nodes services  steady best   median   decision   each   node dead  growth\n")
     last = (0, 0.0)
     for nodes, services in SIZES:
         state, seen = build(nodes, services, options.placement)
         state = step.step(state, seen, Timing()).state
         if step.step(state, seen, Timing()).state != state:
             raise SystemExit("the round is not steady")
-        best, median = best_of(rounds, state, seen)
-        dead, _median = best_of(3, state, without_a_node(seen))
+        with tempfile.TemporaryDirectory(prefix="holdfast-", dir=options.folder) as folder:
+            storage = Storage(Path(folder), sorted(seen.nodes))
+            best, median, decision = best_of(rounds, storage, state, seen)
+            dead, _median, _decision = best_of(3, storage, state, without_a_node(seen))
         goal = GOALS.get((nodes, services))
         verdict = "" if goal is None else f"  goal {goal * 1000:.0f} ms"
         if goal is not None and median > goal:
@@ -153,6 +222,7 @@ def main() -> int:
         last = (services, median)
         sys.stdout.write(
             f"{nodes:5} {services:8} {best * 1000:9.2f} ms {median * 1000:7.2f} ms"
+            f" {decision * 1000:7.2f} ms"
             f" {median / services * 1e6:5.1f} us {dead * 1000:8.2f} ms  {growth:>6}{verdict}\n"
         )
     return missed
