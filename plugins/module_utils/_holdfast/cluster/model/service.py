@@ -201,13 +201,17 @@ def refuse_circle(service: Service, services: Mapping[str, Service]) -> None:
 
 
 def _numbers(options: Mapping[str, Any]) -> dict[str, float]:
+    """Return the numbers that are among *options*, checked."""
     given = {
-        key: names.number(options.get(key, getattr(Service, key)), key, *limits)
+        key: names.number(options[key], key, *limits)
         for key, limits in _LIMITS.items()
+        if key in options
     }
-    if given["backoff_max"] < given["backoff"]:
-        least = f"seconds from backoff, which is {given['backoff']:g}, on"
-        raise InputError("backoff_max", given["backoff_max"], least)
+    backoff = given.get("backoff", Service.backoff)
+    longest = given.get("backoff_max", Service.backoff_max)
+    if longest < backoff:
+        least = f"seconds from backoff, which is {backoff:g}, on"
+        raise InputError("backoff_max", longest, least)
     return given
 
 
