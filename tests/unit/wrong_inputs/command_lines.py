@@ -8,8 +8,8 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import (
-    _parser as command_parser,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.commands import (
+    make_parser,
 )
 from ansible_collections.holdfast.ha.tests.fuzz import commands
 
@@ -46,7 +46,7 @@ def wrong_lines() -> Iterator[WrongLine]:
     yield WrongLine((), ("SUBCOMMAND",))
     for word in ("statsu", "mvoe", "drian", "resume-now", "--statsu"):
         yield WrongLine((word,), (word,))
-    for path, actions in commands.commands(command_parser()):
+    for path, actions in commands.commands(make_parser()):
         needed = [one for one in actions if _is_needed(one)]
         words = [word for one in needed for word in _right(one)]
         yield WrongLine((*path, MISSPELT, *words), (MISSPELT,))

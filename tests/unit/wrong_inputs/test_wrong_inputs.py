@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.commands import (
+    make_parser,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main
 from ansible_collections.holdfast.ha.tests.fuzz import commands
 from ansible_collections.holdfast.ha.tests.unit.module_runner import PACKAGE, run_failing
@@ -60,7 +63,7 @@ def test_a_wrong_option_of_a_module_is_told_with_its_value_and_what_is_allowed(
 
 def test_there_are_hundreds_and_they_are_for_all_commands() -> None:
     assert len(LINES) + len(OPTIONS) >= 300
-    known = {path for path, _actions in commands.commands(commands.command_parser())}
+    known = {path for path, _actions in commands.commands(make_parser())}
     assert known <= {line.words[: len(path)] for path in known for line in LINES}
 
 
