@@ -736,6 +736,7 @@ def test_a_command_that_ends_with_0_has_done_nothing_unless_it_says_so(says, tex
 
 def test_lockspaces_and_hosts_are_read_whatever_their_path_looks_like(says):
     daemon = says(
+        "s c3:2:/dev/mapper/a:b:8388608 \n"
         "s other:7:/a:1 b/x:0 \n"
         "h 1 gen 1 timestamp 1 DEAD\n"
         "s c1:1:/srv/c1.lockspace:0 ADD\n"
@@ -744,6 +745,7 @@ def test_lockspaces_and_hosts_are_read_whatever_their_path_looks_like(says):
         "h 3 gen 5 timestamp 9 UNKNOWN\n"
     )
     assert daemon.lockspaces() == [
+        Joined(Lockspace("c3", 2, "/dev/mapper/a:b", 8 << 20), False),
         Joined(Lockspace("other", 7, "/a:1 b/x"), False),
         Joined(Lockspace("c1", 1, "/srv/c1.lockspace"), True),
     ]

@@ -38,6 +38,7 @@ from .sanlock_daemon import (
     Progress,
     Resource,
     SanlockDaemon,
+    daemon_place,
     explained,
 )
 from .sanlock_membership import Membership
@@ -204,10 +205,9 @@ class SanlockLeases:
         if holding is None:
             if self._owner_renews(self._leaders.read(lease_name)):
                 return None
-            path = os.path.realpath(self._leaders.path)
-            holding = self._daemon.acquire(
-                Resource(own.lockspace, lease_name, path, self._leaders.offset(lease_name))
-            )
+            place = daemon_place(self._leaders.path)
+            offset = place.offset + self._leaders.offset(lease_name)
+            holding = self._daemon.acquire(Resource(own.lockspace, lease_name, place.path, offset))
             self._holdings[lease_name] = holding
             wait = FREE_LEASE_WAIT
         return self._outcome(lease_name, holding, own, wait)

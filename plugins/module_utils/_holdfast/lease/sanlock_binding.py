@@ -113,7 +113,7 @@ class BindingDaemon:
         found = self._do("list its lockspaces", self._binding.get_lockspaces)
         return [
             Joined(
-                Lockspace(one["lockspace"].decode(), one["host_id"], one["path"]),
+                Lockspace(one["lockspace"].decode(), one["host_id"], one["path"], one["offset"]),
                 bool(one["flags"]),
             )
             for one in found
@@ -121,7 +121,7 @@ class BindingDaemon:
 
     def add_lockspace(self, lockspace: Lockspace, io_timeout: int, deadline: float) -> None:
         """Join the lockspace."""
-        space = (lockspace.name.encode(), lockspace.host_id, lockspace.path)
+        space = (lockspace.name.encode(), lockspace.host_id, lockspace.path, lockspace.offset)
         self._do(
             f"join lockspace {lockspace.name} as host id {lockspace.host_id}",
             lambda: self._binding.add_lockspace(*space, iotimeout=io_timeout),
@@ -130,7 +130,7 @@ class BindingDaemon:
 
     def remove_lockspace(self, lockspace: Lockspace, deadline: float) -> None:
         """Leave the lockspace."""
-        space = (lockspace.name.encode(), lockspace.host_id, lockspace.path)
+        space = (lockspace.name.encode(), lockspace.host_id, lockspace.path, lockspace.offset)
         self._do(
             f"leave lockspace {lockspace.name}",
             lambda: self._binding.rem_lockspace(*space),

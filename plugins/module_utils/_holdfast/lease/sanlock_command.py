@@ -48,7 +48,7 @@ ENDING = 2.0
 """Seconds for the child to end after its standard input did."""
 
 _DONE = re.compile(r"\bdone (-?\d+)")
-_LOCKSPACE = re.compile(r"s ([^:\n]+):(\d+):(.*):\d+ ?([A-Z]*) *$", re.MULTILINE)
+_LOCKSPACE = re.compile(r"s ([^:\n]+):(\d+):(.*):(\d+) ?([A-Z]*) *$", re.MULTILINE)
 _HOST = re.compile(r"h (\d+) gen (\d+) timestamp (\d+) (\w+)")
 _STATES = {state.name: state for state in HostState}
 _HELD = b"held\n"
@@ -83,8 +83,8 @@ class CommandDaemon:
         if not found:
             self.status()
         return [
-            Joined(Lockspace(name, int(host_id), path), bool(changing))
-            for name, host_id, path, changing in found
+            Joined(Lockspace(name, int(host_id), path, int(offset)), bool(changing))
+            for name, host_id, path, offset, changing in found
         ]
 
     def add_lockspace(self, lockspace: Lockspace, io_timeout: int, deadline: float) -> None:
@@ -268,7 +268,8 @@ def sanlock_program() -> str:
 
 def _lockspace_word(lockspace: Lockspace) -> str:
     """Return a lockspace as the command wants it."""
-    return f"{lockspace.name}:{lockspace.host_id}:{_escaped(lockspace.path)}:0"
+    path = _escaped(lockspace.path)
+    return f"{lockspace.name}:{lockspace.host_id}:{path}:{lockspace.offset}"
 
 
 def _escaped(path: str) -> str:

@@ -9,11 +9,13 @@ command (``sanlock_command``).  Both answer with the same codes and keep a deadl
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ..cluster.model.observed import HostState
 from ..errors import LeaseError
+from ..storage.device import Place, locate
 
 ANSWER = 5.0
 """Seconds for a question that the daemon answers from memory; it takes milliseconds."""
@@ -61,11 +63,12 @@ _MEANINGS = {
 
 @dataclass(frozen=True)
 class Lockspace:
-    """One node's place in a lockspace, in the form of sanlock."""
+    """One node's place in a lockspace, in the form of sanlock; ``offset`` is in bytes."""
 
     name: str
     host_id: int
     path: str
+    offset: int = 0
 
 
 @dataclass(frozen=True)
@@ -168,6 +171,15 @@ class SanlockDaemon(Protocol):
 
     def acquire(self, resource: Resource) -> Holding:
         """Begin to try for a lease."""
+
+
+def daemon_place(path: str) -> Place:
+    """Return where sanlock finds the storage file *path*.
+
+    A device keeps the name that it was given: what that leads to changes with each boot.
+    """
+    place = locate(path)
+    return place if place.size is not None else replace(place, path=os.path.realpath(path))
 
 
 def explained(code: int) -> str:

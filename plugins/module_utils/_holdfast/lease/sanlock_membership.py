@@ -11,13 +11,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from ..errors import InputError, LeaseError
 from ..names import node_name
 from ..storage.lockspace.delta_lease import DeltaLease, LeaseArea
 from ..storage.lockspace.host_timing import LeaseTiming, checked_io_timeout
 from ..storage.lockspace.leader_record import NAME_BYTES
-from .sanlock_daemon import ANSWER, Lockspace, SanlockDaemon
+from .sanlock_daemon import ANSWER, Lockspace, SanlockDaemon, daemon_place
 
 LEAVE_WAIT = 30.0
 """Seconds; leaving takes 3 s with an I/O timeout of 2, and must end at a shutdown."""
@@ -51,6 +52,7 @@ class Membership:
         self._pause = pause
         self.own: DeltaLease | None = None
         self.joined_here = False
+        self._space: Lockspace | None = None
         self._seen_renewal: int | None = None
         self._settled_at = 0.0
         self._confirmed_renewal: int | None = None
@@ -104,7 +106,8 @@ class Membership:
         """Give the host lease back, even if it was not joined here."""
         own = self.joined()
         self._daemon.set_used(own.lockspace, False)
-        self._daemon.remove_lockspace(self._place(own), LEAVE_WAIT)
+        # As it joined: the storage may be gone by now, and need not be asked where it is.
+        self._daemon.remove_lockspace(self._space or self._place(own), LEAVE_WAIT)
         self.own = None
         self.joined_here = False
 
@@ -186,7 +189,9 @@ class Membership:
 
     def _place(self, lease: DeltaLease) -> Lockspace:
         """Return this node's place in the lockspace, for sanlock."""
-        return Lockspace(lease.lockspace, self.host_id, os.path.realpath(self._area.path))
+        place = daemon_place(self._area.path)
+        self._space = Lockspace(lease.lockspace, self.host_id, place.path, place.offset)
+        return self._space
 
     def _check_new(self, host_name: str) -> None:
         """Refuse a bad name, and a second join."""
@@ -251,11 +256,12 @@ class Membership:
             space = joined.lockspace
             if space.name != wanted.name:
                 continue
-            if (space.host_id, os.path.realpath(space.path)) != (wanted.host_id, wanted.path):
+            same_path = os.path.realpath(space.path) == os.path.realpath(wanted.path)
+            if not same_path or replace(space, path=wanted.path) != wanted:
                 raise LeaseError(
                     f"sanlock of this machine has lockspace {space.name} as host id"
-                    f" {space.host_id} in {space.path}, not as host id {wanted.host_id} in"
-                    f" {wanted.path}."
+                    f" {space.host_id} in {_shown(space)}, not as host id {wanted.host_id} in"
+                    f" {_shown(wanted)}."
                 )
             return not joined.changing
         return False
@@ -275,3 +281,8 @@ class Membership:
                 f"host id {self.host_id} is no longer held by node {own.host_name}: sanlock did"
                 f" not renew its lease for {age:.0f} s."
             )
+
+
+def _shown(space: Lockspace) -> str:
+    """Return where a lockspace is, as text."""
+    return f"{space.path} (from byte {space.offset})" if space.offset else space.path

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Reading and writing files on shared storage without the page cache, whole or not at all.
 
+A file is one of a folder, or an area of a block device (``device``); callers see no difference.
+
 A node must see what another node wrote, not its own kernel's cache, so all access is direct
 (``O_DIRECT``) and every write is on the device when it returns (``O_DSYNC``).  Direct I/O needs
 aligned memory, offsets and lengths: an anonymous ``mmap`` gives the first, callers keep to the
@@ -21,6 +23,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from ..errors import StorageError
+from .device import Place, device_of, place_on, read_header_data
 
 Opened = TypeVar("Opened", bound="Closing")
 
@@ -57,16 +60,23 @@ MAX_FRUITLESS_TRIES = 8
 
 
 class BlockFile(Closing):
-    """One open file or block device on shared storage; not for several threads.
+    """One open file, block device or area of one on shared storage; not for several threads.
 
-    Offsets and lengths must be multiples of ``alignment``.  ``direct`` is False where the file
-    system refuses ``O_DIRECT`` (some tmpfs and FUSE): then it is plain synchronous I/O, enough
-    for a single machine only.  ``failed`` becomes True at the first I/O error: who keeps the
-    file open must open it again.
+    Offsets begin at the start of the file or area, and nothing outside of an area is read or
+    written.  Offsets and lengths must be multiples of ``alignment``.  ``direct`` is False where the
+    file system refuses ``O_DIRECT`` (some tmpfs and FUSE): then it is plain synchronous I/O,
+    enough for a single machine only.  ``failed`` becomes True at the first I/O error: who keeps
+    the file open must open it again.
     """
 
     def __init__(
-        self, descriptor: int, path: str, writable: bool, alignment: int, direct: bool
+        self,
+        descriptor: int,
+        path: str,
+        writable: bool,
+        alignment: int,
+        direct: bool,
+        place: Place,
     ) -> None:
         """Take over *descriptor*; callers use ``open``."""
         self.path = path
@@ -75,16 +85,18 @@ class BlockFile(Closing):
         self.direct = direct
         self.failed = False
         self._descriptor = descriptor
+        self._place = place
         self._memory: mmap.mmap | None = None
         self._smallest_read = 0
 
     @classmethod
     def open(cls, path: str, writable: bool = False, alignment: int = PAGE) -> BlockFile:
-        """Open the regular file or block device at *path*.
+        """Open the regular file, the block device or the area of one at *path*.
 
         *alignment* is 4096, or 512 for files of sanlock's format, where a sector has to be
         written without its neighbours.  Raises ``StorageError`` when the path is missing, not
-        allowed, or neither a file nor a block device.
+        allowed, or neither a file nor a block device, and for an area on a device that is not
+        its cluster's.
         """
         if alignment not in (SECTOR, PAGE):
             raise StorageError(
@@ -93,20 +105,26 @@ class BlockFile(Closing):
         flags = (os.O_RDWR if writable else os.O_RDONLY) | os.O_DSYNC | os.O_CLOEXEC
         # A named pipe in place of the file must not block the caller.
         flags |= os.O_NONBLOCK
-        descriptor, direct = _open_direct(path, flags)
+        device = device_of(path)
+        descriptor, direct = _open_direct(device or path, flags)
         try:
             mode = os.fstat(descriptor).st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISBLK(mode)):
+                raise StorageError(f"{path} is neither a regular file nor a block device.")
+            place = place_on(descriptor, path) if device else Place(path)
         except OSError as error:
             os.close(descriptor)
             raise StorageError(f"{path} cannot be examined: {error.strerror}.") from error
-        if not (stat.S_ISREG(mode) or stat.S_ISBLK(mode)):
+        except StorageError:
             os.close(descriptor)
-            raise StorageError(f"{path} is neither a regular file nor a block device.")
-        return cls(descriptor, path, writable, alignment, direct)
+            raise
+        return cls(descriptor, path, writable, alignment, direct, place)
 
     @property
     def size(self) -> int:
-        """The size in bytes, of a file or a block device."""
+        """The size in bytes, of a file, a block device or an area."""
+        if self._place.size is not None:
+            return self._place.size
         try:
             return os.lseek(self._open_descriptor(), 0, os.SEEK_END)
         except OSError as error:
@@ -138,7 +156,7 @@ class BlockFile(Closing):
             return True
         view = memoryview(mmap.mmap(-1, length))
         try:
-            os.preadv(self._open_descriptor(), [view], length)
+            os.preadv(self._open_descriptor(), [view], self._place.offset + length)
         except OSError as error:
             if error.errno == errno.EINVAL:
                 return False
@@ -147,9 +165,19 @@ class BlockFile(Closing):
 
     @property
     def replaced(self) -> bool:
-        """Whether the open file was deleted, so that its path means another file or none."""
+        """Whether the path means another file by now, or none.
+
+        That is so after the file was deleted, and after the header of its device was changed.
+        """
+        descriptor = self._open_descriptor()
+        if self._place.header_data:
+            try:
+                return read_header_data(descriptor, self._place.path) != self._place.header_data
+            except StorageError:
+                self.failed = True
+                raise
         try:
-            status = os.fstat(self._open_descriptor())
+            status = os.fstat(descriptor)
         except OSError as error:
             raise self._failure("it cannot be examined", error) from error
         return stat.S_ISREG(status.st_mode) and status.st_nlink == 0
@@ -172,9 +200,12 @@ class BlockFile(Closing):
         length = len(buffer)
         self._check_alignment(offset, length)
         descriptor = self._open_descriptor()
+        start, end = self._place.offset + offset, length
+        if self._place.size is not None:
+            end = max(0, min(length, self._place.size - offset))
         with memoryview(buffer) as view:
             done = self._move(
-                "read", length, lambda at: os.preadv(descriptor, [view[at:]], offset + at)
+                "read", end, lambda at: os.preadv(descriptor, [view[at:end]], start + at)
             )
         if done < length:
             self.failed = True
@@ -202,8 +233,9 @@ class BlockFile(Closing):
         buffer[:] = data
         view = memoryview(buffer)
         descriptor = self._open_descriptor()
+        start = self._place.offset + offset
         done = self._move(
-            "written", len(data), lambda at: os.pwritev(descriptor, [view[at:]], offset + at)
+            "written", len(data), lambda at: os.pwritev(descriptor, [view[at:]], start + at)
         )
         if done < len(data):
             self.failed = True
@@ -302,7 +334,8 @@ def _private_memory(length: int) -> mmap.mmap:
 class HeldFile:
     """A path whose ``BlockFile`` is kept open between uses.
 
-    It is opened again after an I/O error, when the file was deleted, and for the first write.
+    It is opened again after an I/O error, when the path means another file, and for the first
+    write.
     """
 
     def __init__(self, path: str, alignment: int = PAGE) -> None:
@@ -347,7 +380,8 @@ def _open_direct(path: str, flags: int) -> tuple[int, bool]:
         return os.open(path, flags), False
     except FileNotFoundError as error:
         raise StorageError(
-            f"{path} does not exist; create it first, or check that the shared storage is mounted."
+            f"{path} does not exist; create it first, or check that the shared storage is mounted"
+            " or its device attached."
         ) from error
     except PermissionError as error:
         raise StorageError(

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Kernel locks on byte ranges of a file, which exclude other processes of this machine only.
 
+The file may be an area of a block device: the lock is on the range of the device then.
+
 Open file description locks (``F_OFD_SETLK``, fcntl(2)) belong to one open file: unlike POSIX
 locks they survive the close of another descriptor of the same file.  They end when that file is
 closed, at the latest when the process dies; no child inherits one by exec.
@@ -16,6 +18,7 @@ import stat
 import struct
 
 from ..errors import StorageError
+from .device import Place, locate
 
 _FLOCK = struct.Struct("@hhqqi0q")
 """struct flock of fcntl(2): type, whence, start, length, pid (0 for these locks), padding."""
@@ -33,6 +36,7 @@ class KernelLock:
         self.start = start
         self.length = length
         self._descriptor = -1
+        self._place = Place(path)
 
     @property
     def held(self) -> bool:
@@ -47,10 +51,11 @@ class KernelLock:
         if self.held:
             return True
         for _try in range(REPLACED_TRIES):
-            descriptor = _open(self.path, os.O_RDWR)
+            place = self._place = locate(self.path)
+            descriptor = _open(place, os.O_RDWR)
             try:
-                taken = _set(descriptor, fcntl.F_WRLCK, self.start, self.length)
-                current = _is_at(descriptor, self.path)
+                taken = self._set(descriptor, fcntl.F_WRLCK)
+                current = _is_at(descriptor, place, self.path)
             except OSError as error:
                 os.close(descriptor)
                 raise StorageError(f"{self.path} cannot be locked: {error.strerror}.") from error
@@ -70,9 +75,8 @@ class KernelLock:
         if not self.held:
             return False
         try:
-            return _is_at(self._descriptor, self.path) and _set(
-                self._descriptor, fcntl.F_WRLCK, self.start, self.length
-            )
+            present = _is_at(self._descriptor, self._place, self.path)
+            return present and self._set(self._descriptor, fcntl.F_WRLCK)
         except OSError as error:
             raise StorageError(f"{self.path} cannot be examined: {error.strerror}.") from error
 
@@ -82,21 +86,27 @@ class KernelLock:
             return
         descriptor, self._descriptor = self._descriptor, -1
         try:
-            _set(descriptor, fcntl.F_UNLCK, self.start, self.length)
+            self._set(descriptor, fcntl.F_UNLCK)
         except OSError as error:
             raise StorageError(f"{self.path} cannot be unlocked: {error.strerror}.") from error
         finally:
             os.close(descriptor)
 
+    def _set(self, descriptor: int, kind: int) -> bool:
+        """Set or clear the lock; return False when another process has it."""
+        return _set(descriptor, kind, self._place.offset + self.start, self.length)
+
 
 def locked_ranges(path: str, start: int, length: int) -> list[tuple[int, int]]:
     """Return the (start, length) of each lock within a range of *path*, the caller's included.
 
-    A lock may begin before the range or end after it.  Length 0 means to the end of the file.
+    A lock may begin before the range or end after it.
     """
     found: list[tuple[int, int]] = []
+    place = locate(path)
+    start += place.offset
     pending = [(start, start + length)]
-    descriptor = _open(path, os.O_RDONLY)
+    descriptor = _open(place, os.O_RDONLY)
     try:
         while pending:
             begin, end = pending.pop()
@@ -113,7 +123,7 @@ def locked_ranges(path: str, start: int, length: int) -> list[tuple[int, int]]:
         raise StorageError(f"{path}: its locks cannot be read: {error.strerror}.") from error
     finally:
         os.close(descriptor)
-    return sorted(found)
+    return sorted((begin - place.offset, size) for begin, size in found)
 
 
 def _any_lock(descriptor: int, begin: int, end: int) -> tuple[int, int] | None:
@@ -124,8 +134,9 @@ def _any_lock(descriptor: int, begin: int, end: int) -> tuple[int, int] | None:
     return None if kind == fcntl.F_UNLCK else (start, length)
 
 
-def _open(path: str, access: int) -> int:
-    """Open the regular file at *path* for locking."""
+def _open(place: Place, access: int) -> int:
+    """Open the regular file, or the device of an area, for locking."""
+    path = place.path
     try:
         descriptor = os.open(path, access | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError as error:
@@ -134,7 +145,7 @@ def _open(path: str, access: int) -> int:
         raise StorageError(
             f"{path} cannot be opened by user id {os.geteuid()}: {error.strerror}."
         ) from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    if place.size is None and not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise StorageError(f"{path} is not a regular file; kernel locks need one.")
     return descriptor
@@ -152,11 +163,12 @@ def _set(descriptor: int, kind: int, start: int, length: int) -> bool:
     return True
 
 
-def _is_at(descriptor: int, path: str) -> bool:
-    """Return whether the open file is the one at *path* now."""
+def _is_at(descriptor: int, place: Place, path: str) -> bool:
+    """Return whether the open file is the one at *place*, and *path* is still there."""
     ours = os.fstat(descriptor)
     try:
-        named = os.stat(path)  # noqa: PTH116
+        named = os.stat(place.path)  # noqa: PTH116
     except FileNotFoundError:
         return False
-    return (ours.st_dev, ours.st_ino) == (named.st_dev, named.st_ino)
+    same_file = (ours.st_dev, ours.st_ino) == (named.st_dev, named.st_ino)
+    return same_file and locate(path).offset == place.offset

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The files of a cluster on shared storage, and creating and removing a file as a whole.
 
+On a block device each file is an area (``device_change``); the functions are the same for both.
+
 A file gets its name only when all of its bytes are on the storage, so no node ever opens a part
 of one.  Where several nodes create the same file at once, as when one playbook runs on all of
 them, exactly one of them wins and none is overwritten.
@@ -19,11 +21,13 @@ from pathlib import Path
 
 from ..errors import InputError, StorageError
 from ..names import cluster_name
+from .device import device_header, device_of, parts
+from .device_change import create_area, remove_area
 
 
 @dataclass(frozen=True)
 class ClusterPaths:
-    """The paths of one cluster's files."""
+    """The paths of one cluster's files; ``folder`` may be a block device."""
 
     folder: str
     lockspace: str
@@ -40,7 +44,9 @@ def cluster_paths(folder: str, name: str) -> ClusterPaths:
     """
     cluster_name(name)
     if not Path(folder).is_absolute():
-        raise InputError("path", folder, "the absolute path of a folder on the shared storage")
+        raise InputError(
+            "path", folder, "the absolute path of a folder or device on the shared storage"
+        )
     base = Path(folder) / name
     return ClusterPaths(
         folder=folder,
@@ -70,6 +76,8 @@ def create(
     Raises ``StorageError`` naming the path and the remedy when the folder is missing or not
     writable, or the storage is full.
     """
+    if device_of(path):
+        return create_area(path, size, content, replace=replace)
     folder, name = os.path.split(path)
     temporary = ""
     try:
@@ -109,6 +117,8 @@ def write_bytes(path: Path, data: bytes, mode: int = 0o644) -> None:
 
 def remove(path: str) -> bool:
     """Delete the file at *path* and sync its folder; return False when there was none."""
+    if device_of(path):
+        return remove_area(path)
     try:
         Path(path).unlink()
         sync_folder(os.path.split(path)[0])
@@ -192,7 +202,13 @@ def _name_without_replacing(temporary: str, path: str) -> bool:
 
 
 def exists(path: str) -> bool:
-    """Return whether *path* is a regular file; anything else there is a ``StorageError``."""
+    """Return whether *path* is a regular file or an area of its cluster's device.
+
+    Raises ``StorageError`` for anything else there, and for a device that is not the cluster's.
+    """
+    header = device_header(path)
+    if header is not None:
+        return parts(path)[2] in header.areas
     try:
         named = Path(path)
         if not named.exists():
