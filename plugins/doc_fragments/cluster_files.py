@@ -21,7 +21,8 @@ options:
     required: true
   path:
     description:
-      - Absolute path of the folder on the shared storage.
+      - Absolute path of the folder on the shared storage, or of a block device that
+        M(holdfast.ha.storage_device) has set up.
       - It has to exist and to be the same storage on all nodes.
     type: path
     required: true

@@ -159,10 +159,10 @@ from ..module_utils._holdfast.storage.lockspace.leader_record import MEBIBYTE
 from ..module_utils._holdfast.storage.provision.lockspace import (
     LockspaceWanted,
     apply_lockspace,
-    check_folder,
     look_lockspace,
     plan_lockspace,
 )
+from ..module_utils._holdfast.storage.provision.plan import check_folder
 from ..module_utils._holdfast.storage.whole_file import cluster_paths
 from ..module_utils._module import CLUSTER_FILES, Result, run
 

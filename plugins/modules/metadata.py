@@ -262,13 +262,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..module_utils._holdfast.operator.operations.maintenance import check_options, with_maintenance
-from ..module_utils._holdfast.storage.provision.lockspace import check_folder
 from ..module_utils._holdfast.storage.provision.metadata import (
     MetadataWanted,
     apply_metadata,
     look_metadata,
     plan_metadata,
 )
+from ..module_utils._holdfast.storage.provision.plan import check_folder
 from ..module_utils._holdfast.storage.provision.records import sizes_from_options
 from ..module_utils._holdfast.storage.whiteboard.file import no_direct
 from ..module_utils._holdfast.storage.whole_file import cluster_paths

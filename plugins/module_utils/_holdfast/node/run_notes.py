@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import StorageError
+from ..storage.device import locate
 from .configuration import make_private
 
 GENERATION = "host-lease-generation"
@@ -76,9 +77,10 @@ def end_of_predecessor(run_directory: Path, lockspace: Path) -> None:
     if not is_freeing(run_directory):
         return
     try:
-        descriptor = os.open(lockspace, os.O_RDONLY | os.O_CLOEXEC)
+        place = locate(str(lockspace))
+        descriptor = os.open(place.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            os.pread(descriptor, 1, 0)
+            os.pread(descriptor, 1, place.offset)
         finally:
             os.close(descriptor)
     except OSError as error:

@@ -71,13 +71,19 @@ def device_header(path: str) -> DeviceHeader | None:
 
     Raises ``StorageError`` as ``locate`` does, but not for an area that is missing.
     """
-    device = device_of(path)
-    if not device:
-        return None
+    return read_device(path)[0] if device_of(path) else None
+
+
+def read_device(path: str) -> tuple[DeviceHeader, DeviceFacts]:
+    """Return the header of the device of the storage file *path*, and what the kernel says of it.
+
+    Raises ``StorageError`` as ``device_header`` does.
+    """
+    device = parts(path)[0]
     descriptor = open_device(device)
     try:
-        data = read_header_data(descriptor, device)
-        return cluster_header(data, read_facts(descriptor, device), path)
+        facts = read_facts(descriptor, device)
+        return cluster_header(read_header_data(descriptor, device), facts, path), facts
     finally:
         os.close(descriptor)
 

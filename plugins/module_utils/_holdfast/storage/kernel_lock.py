@@ -16,9 +16,10 @@ import fcntl
 import os
 import stat
 import struct
+from pathlib import Path
 
 from ..errors import StorageError
-from .device import Place, locate
+from .device import Place, device_of, locate
 
 _FLOCK = struct.Struct("@hhqqi0q")
 """struct flock of fcntl(2): type, whence, start, length, pid (0 for these locks), padding."""
@@ -95,6 +96,11 @@ class KernelLock:
     def _set(self, descriptor: int, kind: int) -> bool:
         """Set or clear the lock; return False when another process has it."""
         return _set(descriptor, kind, self._place.offset + self.start, self.length)
+
+
+def is_lockable(path: str) -> bool:
+    """Return whether *path* is a regular file or an area; a whole device is never locked."""
+    return bool(device_of(path)) or Path(path).is_file()
 
 
 def locked_ranges(path: str, start: int, length: int) -> list[tuple[int, int]]:

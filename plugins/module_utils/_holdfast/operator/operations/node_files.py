@@ -33,7 +33,7 @@ from ...node.configuration import (
 from ...result import Result
 from ...secrets import without_secrets
 from ...storage.authentication import Policy
-from ...storage.whole_file import write_text
+from ...storage.whole_file import exists, write_text
 
 
 def declare_fence(options: Mapping[str, Any], check: bool) -> Result:
@@ -100,7 +100,7 @@ def _refuse_rename_with_services(before: Any, after: NodeConfiguration) -> None:
     if old is None or (old.cluster, old.storage) != (after.cluster, after.storage):
         return
     renamed = old.node != after.node
-    if (not renamed and old.me.host_id == after.me.host_id) or not old.state_path.exists():
+    if (not renamed and old.me.host_id == after.me.host_id) or not exists(str(old.state_path)):
         return
     with closing(ClusterStorage(old)) as storage:
         report = storage.read_report(old.me.host_id)
@@ -123,7 +123,7 @@ def _refuse_agents_in_use(before: Any, after: NodeConfiguration) -> None:
     The service could not be monitored or stopped any more.
     """
     known = before.get("allowed_agents") if isinstance(before, dict) else None
-    if known == list(after.allowed_agents) or not after.state_path.exists():
+    if known == list(after.allowed_agents) or not exists(str(after.state_path)):
         return
     with closing(ClusterStorage(after)) as storage:
         report = storage.read_report(after.me.host_id) or Report()

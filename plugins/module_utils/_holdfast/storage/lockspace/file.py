@@ -12,8 +12,6 @@ second read does, once the host had the time to renew.
 
 from __future__ import annotations
 
-import os
-import stat
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,7 +20,8 @@ from pathlib import Path
 from ...errors import FormatError, InputError, LeaseError, StorageError
 from ...names import MAX_HOST_ID
 from ..block_file import PAGE, SECTOR, BlockFile
-from ..kernel_lock import KernelLock, locked_ranges
+from ..device import device_of
+from ..kernel_lock import KernelLock, is_lockable, locked_ranges
 from ..whole_file import ClusterPaths, create, exists
 from . import delta_lease, resource_lease
 from .delta_lease import DeltaLease, HostLeases, initial_lockspace, lease_users, read_lockspace
@@ -111,7 +110,7 @@ def initialise(
             f"one of {', '.join(map(str, sorted(AREA_HOSTS)))}",
         )
     area = initial_lockspace(name, io_timeout, MAX_HOST_ID, layout)
-    if not Path(path).exists():
+    if not (exists(path) if device_of(path) else Path(path).exists()):
         if create(path, len(area), [(0, area)]):
             return True
         raise StorageError(f"{path} was created by somebody else at this moment; look at it first.")
@@ -171,8 +170,8 @@ def _shown(name: bytes) -> str:
 
 
 def _guard(path: str, force: bool) -> KernelLock | None:
-    """Return a kernel lock on all host ids, against joins; None on a device or by force."""
-    if force or not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
+    """Return a kernel lock on all host ids, against joins; None on a whole device or by force."""
+    if force or not is_lockable(path):
         return None
     guard = KernelLock(path, 0, MEBIBYTE)
     if not guard.take():
@@ -210,8 +209,8 @@ def _refuse_what_is_there(path: str, length: int) -> None:
 
 
 def locked_host_ids(path: str, max_hosts: int) -> frozenset[int]:
-    """Return the host ids whose leases a process of this machine locks; none on a device."""
-    if not Path(path).is_file():
+    """Return the host ids whose leases a process of this machine locks; none on a whole device."""
+    if not is_lockable(path):
         return frozenset()
     end = max_hosts * SECTOR
     locked: set[int] = set()

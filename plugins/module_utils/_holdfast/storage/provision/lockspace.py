@@ -1,67 +1,29 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Creating and removing lockspace and leases of a cluster, and what all of its files share.
-
-``look_...`` reads what there is, ``plan_...`` is a pure function from that and from the desired
-state to steps, or to the reason why not, and ``apply_...`` takes the steps.  Check mode and the
-diff come from the same plan.
+"""Creating and removing lockspace and leases of a cluster.
 
 A lockspace in use is never replaced or removed unless that is forced; the error names its users.
 """
 
 from __future__ import annotations
 
-import errno
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ...errors import FormatError, InputError, LeaseError, StorageError
 from ..block_file import SECTOR, BlockFile
+from ..device import device_header
 from ..kernel_lock import KernelLock, locked_ranges
 from ..lockspace.delta_lease import HostLeases, initial_lockspace, lease_users, read_lockspace
 from ..lockspace.host_timing import checked_io_timeout
 from ..lockspace.leader_record import AREA_HOSTS, DEFAULT_LAYOUT, MEBIBYTE, WHOLE_AREA_BYTES, Layout
 from ..lockspace.resource_lease import LEASE_NAMES, initial_leases, leases_layout, read_leader
-from ..whole_file import ClusterPaths, cannot_create, create, exists, remove
-
-if TYPE_CHECKING:
-    from ..whiteboard.lint import Repair
-
-OF_FOLDER = ("create", "replace", "remove", "lay-out-anew")
-"""The actions that need a writable folder; the others write into a file that is there."""
+from ..whole_file import ClusterPaths, create, exists, remove
+from .plan import Plan, Step, check_folder, make
 
 DEFAULT_IO_TIMEOUT = 2
 """Seconds; with a watchdog that fires after 10 s a host is dead after 26 s."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """One change: ``action`` is one of ``OF_FOLDER``, set-maintenance or repair (``repair``)."""
-
-    action: str
-    path: str
-    repair: Repair | None = None
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The steps, and the state before and after them as plain data.
-
-    ``warnings`` say what is desired but will not be done, and why.
-    """
-
-    before: Mapping[str, object]
-    after: Mapping[str, object]
-    steps: tuple[Step, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def changed(self) -> bool:
-        """Whether there is anything to do."""
-        return bool(self.steps)
 
 
 @dataclass(frozen=True)
@@ -81,7 +43,10 @@ class LockspaceWanted:
 
 @dataclass(frozen=True)
 class LockspaceFound:
-    """What there is: contents, or the problem of a file that exists; and its users."""
+    """What there is: contents, or the problem of a file that exists; and its users.
+
+    ``device_sector`` is the sector size of the device that the files are on; None for a folder.
+    """
 
     hosts: HostLeases | None = None
     hosts_problem: str = ""
@@ -89,6 +54,7 @@ class LockspaceFound:
     lease_layout: Layout | None = None
     leases_problem: str = ""
     users: tuple[str, ...] = ()
+    device_sector: int | None = None
 
 
 @dataclass(frozen=True)
@@ -106,6 +72,7 @@ def look_lockspace(paths: ClusterPaths) -> LockspaceFound:
     lease_names = lease_layout = None
     leases_problem = ""
     users: list[str] = []
+    header = device_header(paths.lockspace)
     if exists(paths.lockspace):
         try:
             hosts = read_lockspace(paths.lockspace)
@@ -120,7 +87,13 @@ def look_lockspace(paths: ClusterPaths) -> LockspaceFound:
         for start, _length in locked_ranges(paths.leases, 0, len(LEASE_NAMES) * MEBIBYTE):
             users.append(f"the holder of lease {LEASE_NAMES[start // MEBIBYTE]}")
     return LockspaceFound(
-        hosts, hosts_problem, lease_names, lease_layout, leases_problem, tuple(users)
+        hosts,
+        hosts_problem,
+        lease_names,
+        lease_layout,
+        leases_problem,
+        tuple(users),
+        None if header is None else header.sector_size,
     )
 
 
@@ -157,7 +130,15 @@ def plan_lockspace(
         "leases": {"path": paths.leases, "names": list(LEASE_NAMES)},
     }
     return LockspacePlan(
-        _state(found, paths), after, tuple(steps), io_timeout=io_timeout, layout=layout
+        _state(found, paths),
+        after,
+        tuple(steps),
+        sizes={
+            paths.lockspace: layout.area_bytes,
+            paths.leases: len(LEASE_NAMES) * layout.area_bytes,
+        },
+        io_timeout=io_timeout,
+        layout=layout,
     )
 
 
@@ -186,35 +167,6 @@ def apply_lockspace(plan: LockspacePlan, wanted: LockspaceWanted, paths: Cluster
         if guard is not None:
             guard.release()
     return changed
-
-
-def check_folder(plan: Plan, paths: ClusterPaths) -> None:
-    """Raise the ``StorageError`` that *plan* would meet in the folder; for check mode too."""
-    first = next((step for step in plan.steps if step.action in OF_FOLDER), None)
-    if first is None:
-        return
-    folder = Path(paths.folder)
-    number = 0
-    if not folder.exists():
-        number = errno.ENOENT
-    elif not folder.is_dir():
-        number = errno.ENOTDIR
-    elif not os.access(folder, os.W_OK | os.X_OK):
-        number = errno.EACCES
-    if number:
-        raise cannot_create(first.path, OSError(number, os.strerror(number)))
-
-
-def make(path: str, problem: str, force: bool) -> Step:
-    """Return the step that creates a file, or with *force* replaces one with a *problem*."""
-    if not problem:
-        return Step("create", path)
-    if not force:
-        raise StorageError(
-            f"{problem.rstrip('.')}; it is left as it is. Move {path} away, or use force to"
-            " overwrite it."
-        )
-    return Step("replace", path)
 
 
 def refuse_users(force: bool, users: Sequence[str], what: str, paths: ClusterPaths) -> None:
@@ -266,7 +218,11 @@ def _lockspace_of(paths: ClusterPaths) -> str:
 def _wanted_layout(wanted: LockspaceWanted, found: LockspaceFound) -> Layout:
     """Return the desired sizes of lockspace and leases, by default the present ones."""
     present = found.hosts.layout if found.hosts is not None else found.lease_layout
-    present = present or DEFAULT_LAYOUT
+    present = present or _device_layout(found.device_sector)
+    if wanted.sector_size not in (None, found.device_sector or wanted.sector_size):
+        raise InputError(
+            "sector_size", wanted.sector_size, f"{found.device_sector}, the device's own"
+        )
     sector_size = wanted.sector_size or present.sector_size
     area_bytes = wanted.area_bytes or (
         present.area_bytes
@@ -280,6 +236,11 @@ def _wanted_layout(wanted: LockspaceWanted, found: LockspaceFound) -> Layout:
             f"one of {', '.join(map(str, sorted(AREA_HOSTS)))}, in bytes",
         )
     return Layout(sector_size, area_bytes)
+
+
+def _device_layout(sector_size: int | None) -> Layout:
+    """Return the default sizes on a device with sectors of *sector_size*, None for a folder."""
+    return Layout(sector_size, WHOLE_AREA_BYTES[sector_size]) if sector_size else DEFAULT_LAYOUT
 
 
 def _read_leases(path: str, lockspace: str) -> tuple[tuple[str, ...], Layout]:

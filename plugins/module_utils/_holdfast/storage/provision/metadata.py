@@ -36,16 +36,8 @@ from ..whiteboard.lint import (
     plan_repair,
 )
 from ..whole_file import ClusterPaths, exists, remove
-from .lockspace import (
-    LockspaceFound,
-    Plan,
-    Step,
-    check_folder,
-    look_lockspace,
-    make,
-    refuse_use,
-    refuse_users,
-)
+from .lockspace import LockspaceFound, look_lockspace, refuse_use, refuse_users
+from .plan import Plan, Step, check_folder, make
 from .records import (
     RecordsFound,
     lay_out_anew,
@@ -181,7 +173,11 @@ def plan_metadata(wanted: MetadataWanted, found: MetadataFound, paths: ClusterPa
         for repair in repairs
         if repair.action == LEAVE
     )
-    return Plan(before, after, tuple(steps), warnings)
+    sizes = {
+        paths.metadata: (max_hosts + 1) * block_bytes,
+        paths.state: records.size,
+    }
+    return Plan(before, after, tuple(steps), warnings, sizes)
 
 
 def apply_metadata(plan: Plan, wanted: MetadataWanted, paths: ClusterPaths) -> bool:
@@ -400,6 +396,9 @@ def _check_block_bytes(wanted: MetadataWanted, found: MetadataFound) -> None:
             wanted.block_bytes,
             f"{found.block_bytes}, as the existing whiteboard has it",
         )
+    sector = found.lockspace.device_sector
+    if sector is not None and wanted.block_bytes < sector:
+        raise InputError("block_size", wanted.block_bytes, f"{sector}, a sector of the device")
 
 
 def _planned_number(plan: Plan, what: str, number: str, default: int) -> int:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from ...errors import FormatError, LeaseError, StorageError
 from ...names import whole_number
+from ..device import device_of
 from ..kernel_lock import KernelLock
 from ..lockspace.delta_lease import lease_users, read_lockspace
 from ..records import (
@@ -79,9 +80,10 @@ def look_records(path: str, present: Geometry, sizes: Mapping[Kind, int]) -> Rec
     if not _differs(present, sizes):
         return RecordsFound()
     try:
-        owner = os.stat(path).st_uid  # noqa: PTH116
+        owner = os.geteuid() if device_of(path) else os.stat(path).st_uid  # noqa: PTH116
     except OSError as error:
         raise StorageError(f"{path} cannot be examined: {error.strerror}.") from error
+    # Its copy would be another user's.
     if owner != os.geteuid():
         return RecordsFound(problem=f"{path} is user id {owner}'s: run this as that user")
     largest = dict.fromkeys(Kind, 0)

@@ -22,7 +22,7 @@ from pathlib import Path
 from ...errors import FormatError, LeaseError, StorageError
 from ...names import MAX_HOST_ID
 from ..block_file import SECTOR, BlockFile
-from ..kernel_lock import KernelLock
+from ..kernel_lock import KernelLock, is_lockable
 from ..lockspace.delta_lease import HostLeases, read_lockspace
 from ..lockspace.file import locked_host_ids
 from ..lockspace.host_timing import LeaseTiming
@@ -181,7 +181,7 @@ def host_guard(lockspace: str) -> Callable[[int], Callable[[], None]]:
     """
 
     def take(host_id: int) -> Callable[[], None]:
-        if not Path(lockspace).is_file():
+        if not is_lockable(lockspace):
             return lambda: None
         lock = KernelLock(lockspace, (host_id - 1) * SECTOR, SECTOR)
         if not lock.take():
