@@ -82,6 +82,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.fami
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.own_program import (  # noqa: E402
     own_program,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.device import (  # noqa: E402
+    is_device,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision import (  # noqa: E402
+    device as provision_device,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision import (  # noqa: E402
     lockspace as provision_lockspace,
 )
@@ -114,16 +120,19 @@ class EmbeddedCluster:
         further_members: int = 0,
         authentication: str = "warn",
         allowed_agents: Sequence[str] = ("*",),
+        device: str = "",
     ) -> None:
         """Lay everything out in *folder*; nothing runs yet.
 
         So many *further_members* are configured beside the three machines, and never run.  With
         the *authentication* ``warn`` all is signed, and the global block of the whiteboard, by
         which tests hold the cluster, is believed.  *allowed_agents* is what the nodes may run.
+        The storage is a folder, or the block *device*.
         """
         self._allowed_agents = list(allowed_agents)
         self._timing = timing or {}
         self.folder = folder.resolve()
+        self.storage = device or str(self.folder / "storage")
         self.backend = backend
         # Elsewhere, as the path of a Unix socket has at most 107 bytes.
         self.sanlock = Path(tempfile.mkdtemp(prefix="hf-")) if backend == "sanlock" else None
@@ -231,7 +240,7 @@ class EmbeddedCluster:
     @property
     def state_file(self) -> Path:
         """The file with the records of all daemons."""
-        return self.folder / "storage" / f"{NAME}.state"
+        return Path(self.storage) / f"{NAME}.state"
 
     def holdfast(self, *words: str, on: str = "n1") -> subprocess.CompletedProcess[str]:
         """Run the command of an operator on a node; the caller judges its exit status."""
@@ -345,7 +354,7 @@ class EmbeddedCluster:
 
     def global_maintenance(self, wanted: bool) -> None:
         """Set or end global maintenance on the whiteboard."""
-        paths = cluster_paths(str(self.folder / "storage"), NAME)
+        paths = cluster_paths(self.storage, NAME)
         options = provision_metadata.MetadataWanted(NAME, maintenance=wanted)
         found = provision_metadata.look_metadata(paths)
         plan = provision_metadata.plan_metadata(options, found, paths)
@@ -546,12 +555,17 @@ class EmbeddedCluster:
 
     def create_storage(self) -> None:
         """Create what is not there yet of the cluster's files, as the role does."""
-        paths = cluster_paths(str(self.folder / "storage"), NAME)
+        paths = cluster_paths(self.storage, NAME)
+        max_hosts = max(8, len(self._members))
+        if is_device(self.storage):
+            wanted = provision_device.DeviceWanted(NAME, self.storage, max_hosts=max_hosts)
+            device = provision_device.look_device(self.storage, NAME)
+            provision_device.apply_device(provision_device.plan_device(wanted, device), wanted)
         lockspace = provision_lockspace.LockspaceWanted(NAME)
         found = provision_lockspace.look_lockspace(paths)
         plan = provision_lockspace.plan_lockspace(lockspace, found, paths)
         provision_lockspace.apply_lockspace(plan, lockspace, paths)
-        metadata = provision_metadata.MetadataWanted(NAME, max_hosts=max(8, len(self._members)))
+        metadata = provision_metadata.MetadataWanted(NAME, max_hosts=max_hosts)
         present = provision_metadata.look_metadata(paths)
         metadata_plan = provision_metadata.plan_metadata(metadata, present, paths)
         provision_metadata.apply_metadata(metadata_plan, metadata, paths)
@@ -569,7 +583,7 @@ class EmbeddedCluster:
                 "config": str(self.config(name)),
                 "cluster": NAME,
                 "node": name,
-                "storage": str(self.folder / "storage"),
+                "storage": self.storage,
                 "folder": str(self.nodes / name),
                 "members": self._members,
                 "backend": self.backend,
