@@ -34,7 +34,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     FormatError,
     InputError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import records  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import (  # noqa: E402
+    device_header,
+    records,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace import (  # noqa: E402
     delta_lease,
     leader_record,
@@ -149,6 +152,7 @@ def targets() -> tuple[Target, ...]:
         _lease_target(),
         _file_header_target(),
         _record_target(),
+        _device_target(),
     )
 
 
@@ -285,6 +289,32 @@ def _record_target() -> Target:
         return header.sequence > 0
 
     return Target("record", 1, samples, mend, check)
+
+
+def _device_target() -> Target:
+    """Return the decoder of the header of a block device."""
+    areas = {"lockspace": device_header.Area(8 << 20, 1 << 20)}
+    pages = [
+        device_header.encode_header(device_header.DeviceHeader(name, "7" * 32, size, areas, number))
+        for name, size, number in (("c1", 512, 1), ("x" * 40, 4096, 2**64 - 1))
+    ]
+    samples = (pages[0] * 2, pages[1] * 2, pages[0] + bytes(device_header.COPY_BYTES))
+
+    def mend(data: bytearray) -> None:
+        size = device_header.COPY_BYTES
+        for start in range(0, len(data) - size + 1, size):
+            struct.pack_into(
+                "<I", data, start + size - 4, zlib.crc32(data[start : start + size - 4])
+            )
+
+    def check(data: bytes) -> bool:
+        header = device_header.decode_copies(data, "device").header
+        if header is None:
+            return False
+        again = device_header.encode_header(header) * device_header.COPIES
+        return device_header.decode_copies(again, "device").header == header
+
+    return Target("device", 1, samples, mend, check)
 
 
 def main() -> int:

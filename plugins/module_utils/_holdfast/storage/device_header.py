@@ -139,6 +139,8 @@ def decode_copies(data: bytes, device: str) -> HeaderCopies:
     copy is whole, and when there is anything that was not written as a header: another program
     has used the device since.
     """
+    if len(data) < HEADER_BYTES:
+        raise FormatError(f"{device}: {len(data)} bytes are too few for its header.")
     whole: list[DeviceHeader] = []
     problems: list[str] = []
     for number in range(COPIES):
