@@ -109,14 +109,14 @@ class DeviceChange:
     def fill(self, path: str, area: Area, content: Iterable[tuple[int, bytes]]) -> None:
         """Write the first bytes of a new *area*: zeros, and the pairs of offset and bytes."""
         end = area.offset + -(-area.size // PAGE) * PAGE
-        for start in range(area.offset, end, _ZEROED_AT_ONCE):
-            self.check()
-            length = min(_ZEROED_AT_ONCE, end - start)
-            try:
+        try:
+            for start in range(area.offset, end, _ZEROED_AT_ONCE):
+                self.check()
+                length = min(_ZEROED_AT_ONCE, end - start)
                 fcntl.ioctl(self._descriptor, _BLKZEROOUT, struct.pack("=QQ", start, length))
-            except OSError as error:
-                raise StorageError(f"{self.device} cannot be written: {error.strerror}.") from error
-        os.fsync(self._descriptor)
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise StorageError(f"{self.device} cannot be written: {error.strerror}.") from error
         whole = Place(self.device, area.offset, end - area.offset)
         file = BlockFile(os.dup(self._descriptor), path, True, PAGE, True, whole)
         with file:

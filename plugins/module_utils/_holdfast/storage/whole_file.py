@@ -49,7 +49,7 @@ def cluster_paths(folder: str, name: str) -> ClusterPaths:
         )
     base = Path(folder) / name
     return ClusterPaths(
-        folder=folder,
+        folder=str(Path(folder)),
         lockspace=f"{base}.lockspace",
         leases=f"{base}.leases",
         metadata=f"{base}.metadata",
