@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import StorageError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import device_change
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import (
+    block_file,
+    device_change,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.block_file import (
     PAGE,
     BlockFile,
@@ -224,6 +227,16 @@ def test_a_file_that_is_kept_open_follows_its_area_and_refuses_a_device_set_up_a
     flip(device, 0, encode_header(DeviceHeader("c2", ID, sectors)) * 2)
     with pytest.raises(StorageError, match="belongs to cluster c2, not to c1"):
         held.for_writing()
+
+
+def test_a_file_that_is_only_read_follows_its_area_within_a_second(device, monkeypatch):
+    path = f"{device}/c1.metadata"
+    create(path, PAGE, [(0, b"first")])
+    held = HeldFile(path)
+    assert held.for_reading().read(0, PAGE)[:5] == b"first"
+    create(path, 2 * PAGE, [(0, b"again")], replace=True)
+    monkeypatch.setattr(block_file, "HEADER_SECONDS", 0.0)
+    assert held.for_reading().read(0, PAGE)[:5] == b"again"
 
 
 def test_kernel_locks_of_an_area_are_its_own(device):

@@ -16,7 +16,7 @@ import errno
 import mmap
 import os
 import stat
-import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import TracebackType
@@ -55,6 +55,9 @@ PAGE = 4096
 SECTOR = 512
 """The smallest unit that a device with 512-byte sectors writes whole."""
 
+HEADER_SECONDS = 1.0
+"""Seconds for which reads rely on the header of a device as it was read last."""
+
 MAX_FRUITLESS_TRIES = 8
 """How often one read or write may be interrupted, or move no bytes, before it is an error."""
 
@@ -88,6 +91,7 @@ class BlockFile(Closing):
         self._place = place
         self._memory: mmap.mmap | None = None
         self._smallest_read = 0
+        self._header_read = time.monotonic()
 
     @classmethod
     def open(cls, path: str, writable: bool = False, alignment: int = PAGE) -> BlockFile:
@@ -163,24 +167,33 @@ class BlockFile(Closing):
             raise self._failure("it cannot be read", error) from error
         return True
 
-    @property
-    def replaced(self) -> bool:
-        """Whether the path means another file by now, or none.
+    def is_replaced(self, for_writing: bool) -> bool:
+        """Return whether the path means another file by now, or none.
 
         That is so after the file was deleted, and after the header of its device was changed.
+        The header is read again before each write, and for reads once in ``HEADER_SECONDS``.
         """
         descriptor = self._open_descriptor()
         if self._place.header_data:
-            try:
-                return read_header_data(descriptor, self._place.path) != self._place.header_data
-            except StorageError:
-                self.failed = True
-                raise
+            return self._is_header_changed(descriptor, for_writing)
         try:
             status = os.fstat(descriptor)
         except OSError as error:
             raise self._failure("it cannot be examined", error) from error
         return stat.S_ISREG(status.st_mode) and status.st_nlink == 0
+
+    def _is_header_changed(self, descriptor: int, for_writing: bool) -> bool:
+        """Return whether the header of the device is another than when this was opened."""
+        now = time.monotonic()
+        if not for_writing and now < self._header_read + HEADER_SECONDS:
+            return False
+        try:
+            data = read_header_data(descriptor, self._place.path)
+        except StorageError:
+            self.failed = True
+            raise
+        self._header_read = now
+        return data != self._place.header_data
 
     def read(self, offset: int, length: int) -> bytes:
         """Return exactly *length* bytes from *offset*.
@@ -296,41 +309,6 @@ class BlockFile(Closing):
         return StorageError(f"{self.path}: {what}: {error.strerror}{hint}.")
 
 
-class ReadBuffer:
-    """Memory for large reads, kept from one to the next.
-
-    To give 8 MB their pages one by one takes longer than to read 8 MB.  Huge pages avoid that,
-    but only for private memory, which must not be under direct I/O while another thread forks
-    (open(2), NOTES on O_DIRECT).  So a process with a single thread gets private memory, any
-    other shared memory.
-    """
-
-    def __init__(self) -> None:
-        """Hold nothing yet."""
-        self._memory: mmap.mmap | None = None
-        self._private = False
-
-    def of(self, length: int) -> mmap.mmap:
-        """Return memory for *length* bytes, the same as before where possible."""
-        alone = threading.active_count() == 1
-        held = self._memory
-        if held is None or len(held) != length or (self._private and not alone):
-            self._private = alone
-            held = self._memory = _private_memory(length) if alone else mmap.mmap(-1, length)
-        return held
-
-
-def _private_memory(length: int) -> mmap.mmap:
-    """Return private memory, of huge pages where the kernel has them."""
-    memory = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    try:
-        memory.madvise(mmap.MADV_HUGEPAGE)
-    except (AttributeError, OSError):
-        # Python or the kernel may not have them: ordinary pages serve as well.
-        pass
-    return memory
-
-
 class HeldFile:
     """A path whose ``BlockFile`` is kept open between uses.
 
@@ -346,7 +324,7 @@ class HeldFile:
 
     def for_reading(self) -> BlockFile:
         """Return the file open at least for reading."""
-        return self._held(self._file is not None and self._file.writable)
+        return self._held(False)
 
     def for_writing(self) -> BlockFile:
         """Return the file open for reading and writing."""
@@ -358,10 +336,13 @@ class HeldFile:
             held, self._file = self._file, None
             held.close()
 
-    def _held(self, writable: bool) -> BlockFile:
+    def _held(self, for_writing: bool) -> BlockFile:
         """Return the open file if it is still usable, else a newly opened one."""
         held = self._file
-        if held is not None and (held.failed or (writable and not held.writable) or held.replaced):
+        writable = for_writing or (held is not None and held.writable)
+        if held is not None and (
+            held.failed or (for_writing and not held.writable) or held.is_replaced(for_writing)
+        ):
             self.close()
             held = None
         if held is None:

@@ -13,7 +13,8 @@ import mmap
 from ...errors import FormatError, StorageError
 from ...names import MAX_HOST_ID, whole_number
 from ..authentication import Authenticate, believe_all
-from ..block_file import SECTOR, BlockFile, Closing, HeldFile, ReadBuffer
+from ..block_file import SECTOR, BlockFile, Closing, HeldFile
+from ..read_buffer import ReadBuffer
 from ..whole_file import create
 from .block import (
     BLOCK_BYTES,
