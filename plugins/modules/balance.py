@@ -56,7 +56,7 @@ options:
     description:
       - Also move two instances one after the other where only both together gain, even if that
         takes more moves than C(hbal) would make. The score may rise between the two; all limits
-        and N+1 hold there as well.
+        and N+1 hold there as well. The plan is never worse than the one without swaps.
       - Not with O(like_hbal).
     type: bool
     default: false
@@ -150,6 +150,25 @@ given_up:
     copied:
       description: How many MiB of disks it copies.
       type: int
+without_swaps:
+  description: With O(swaps), the result of the plan without swaps; else V(none).
+  returned: success
+  type: dict
+  contains:
+    score_after:
+      description: The score at its end.
+      type: float
+    moves:
+      description: How many moves it makes.
+      type: int
+    copied:
+      description: How many MiB of disks it copies.
+      type: int
+uses_swaps:
+  description:
+    - Whether RV(moves) are not the plan without swaps, because swaps lead to a lower score.
+  returned: success
+  type: bool
 copied:
   description: How many MiB of disks are copied in all.
   returned: success

@@ -33,6 +33,19 @@ def test_a_plan_is_printed_in_hbals_form_with_what_it_copies(cluster, capsys):
     assert "gnt-instance" in printed
 
 
+@pytest.mark.parametrize(
+    ("seed", "told"), [(10, "the plan above is better"), (34, "swaps gain nothing beyond it")]
+)
+def test_with_swaps_the_result_without_them_is_printed(tmp_path, capsys, seed, told):
+    path = tmp_path / "cluster.data"
+    path.write_text(uneven_cluster(seed))
+    assert hbal.main(["-t", str(path)]) == 0
+    without = capsys.readouterr().out.partition("Cluster score improved from ")[2].split()[2]
+    assert hbal.main(["-t", str(path), "--swaps"]) == 0
+    assert f"Without swaps: {without} with " in (printed := capsys.readouterr().out)
+    assert told in printed
+
+
 def test_a_plan_is_printed_as_data(cluster, capsys):
     assert hbal.main(["-t", cluster, "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)

@@ -234,6 +234,28 @@ def test_swaps_better_the_score_beyond_single_moves():
     assert gained >= 1
 
 
+@pytest.mark.parametrize("seed", [2, 3, 10, 34, 38])
+def test_with_swaps_a_plan_is_never_worse_and_names_the_result_without(seed):
+    """In cluster 34 the swaps that hbal's rule leads to end above the plan without them."""
+    cluster = read(uneven_cluster(seed))
+    single, swapped = planned(cluster), planned(cluster, swaps=True)
+    assert swapped.score_after <= single.score_after
+    assert vars(swapped.without_swaps) == vars(single.worth)
+    assert swapped.uses_swaps == (swapped.score_after < single.score_after)
+    assert swapped.uses_swaps == (seed in {2, 10, 38})
+    assert single.without_swaps is None
+
+
+@pytest.mark.parametrize("seed", [2, 10, 11])
+def test_swaps_are_made_within_limits_on_moves(seed):
+    cluster = read(uneven_cluster(seed))
+    most = len(planned(cluster).steps) + 2
+    single = planned(cluster, most_moves=most)
+    swapped = planned(cluster, most_moves=most, swaps=True)
+    assert len(swapped.steps) <= most
+    assert swapped.score_after < single.score_after
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_limits_on_moves_and_data_are_kept(seed):
     cluster = read(uneven_cluster(seed))

@@ -13,6 +13,8 @@ hbal takes the move with the best score, whatever it copies.  Here:
 - A move is made only if every node that could be lost still can be (`guard`).
 - Where no single move gains, two together may: a swap, or one that makes room for another.
 - The score never rises, except between the two moves of a pair if swaps are asked for.
+- With swaps the plan without them is made as well, and continued with pairs of moves: the result
+  is never worse than that plan.
 - In the end nothing gains: planning again from there finds nothing.
 """
 
@@ -49,6 +51,34 @@ def make_plan(
     *only* returns for a name whether that instance may move.  *watch* is called with the number
     of moves and the score after each move that is found.
     """
+    if not aims.swaps:
+        return _make_plan(cluster, scope, limits, aims, only, watch)
+    without = _make_plan(cluster, scope, limits, aims.left_after(0, 0, False), only, watch)
+    left = aims.left_after(len(without.steps), without.copied, True)
+    rest = _make_plan(without.cluster, scope, limits, left, only, watch)
+    best = without
+    if rest.steps:
+        best = _joined(without, rest, merged(cluster, scope, limits, without.steps + rest.steps))
+        best.given_up = without.given_up
+    other = _make_plan(cluster, scope, limits, aims, only, watch)
+    if other.score_after < best.score_after - ROUNDING:
+        best = other
+    best.uses_swaps = best is not without
+    best.without_swaps = without.worth
+    if best.given_up is not None and best.score_after <= best.given_up.score + ROUNDING:
+        best.given_up = None
+    return best
+
+
+def _make_plan(
+    cluster: Cluster,
+    scope: list[int],
+    limits: MoveLimits,
+    aims: PlanLimits,
+    only: Callable[[str], bool],
+    watch: Watch | None,
+) -> Plan:
+    """Return the plan of one search, with or without swaps as *aims* say; see `make_plan`."""
     if all(cluster.nodes[index].offline for index in scope):
         # Nothing can move, and hbal gives no score to nodes of which none is in service.
         return Plan([], 0.0, 0.0, cluster)
@@ -60,7 +90,10 @@ def make_plan(
         return planner
 
     if aims.limited:
-        return planner_with(PRICES[-1] if aims.most_copied >= 0 else 0.0).plan()
+        limited = planner_with(PRICES[-1] if aims.most_copied >= 0 else 0.0)
+        if aims.swaps:
+            limited.add_pairs()
+        return limited.plan()
     # Swaps are added to what was found, which has to keep every node losable for that.
     best = planner_with(0.0, keep_losable=aims.swaps)
     plan, most = best.plan(), best.as_made
@@ -77,7 +110,7 @@ def make_plan(
     plan = _bettered(best, plan, most, aims, limits, size)
     if fallen_back and plan.steps:
         # hbal's rule may still find something from here that can be put in order.
-        rest = make_plan(plan.cluster, scope, limits, aims, only, watch)
+        rest = _make_plan(plan.cluster, scope, limits, aims, only, watch)
         if rest.steps:
             plan = _joined(plan, rest, merged(cluster, scope, limits, plan.steps + rest.steps))
     if fallen_back and not _no_worse(plan, most):

@@ -24,6 +24,7 @@ from .state import (
     Made,
     MoveLimits,
     Plan,
+    Worth,
     copied,
     move,
 )
@@ -212,7 +213,8 @@ def describe_plan(
     ``moves`` are in their order; the moves of one ``set`` touch no node twice and can run side
     by side.  ``blocked`` are the moves that would gain most in the end and are not possible,
     with the reason.  ``given_up`` is the result of hbal's rule, if the plan is worse because
-    some node could not be lost any more with it.
+    some node could not be lost any more with it.  ``without_swaps`` is the result of the plan
+    without swaps, if swaps were asked for; ``uses_swaps`` is whether ``moves`` are another plan.
     """
     names = [node.name for node in cluster.nodes]
     moves = []
@@ -220,20 +222,22 @@ def describe_plan(
         moves += [_describe_move(names, made, number) for made in jobs]
     for place in plan.pairs:
         moves[place]["with_next"] = True
-    given_up = plan.given_up
     return {
         "score_before": plan.score_before,
         "score_after": plan.score_after,
-        "given_up": given_up
-        and {
-            "score_after": given_up.score,
-            "moves": given_up.moves,
-            "copied": given_up.copied,
-        },
+        "given_up": _describe_worth(plan.given_up),
+        "without_swaps": _describe_worth(plan.without_swaps),
+        "uses_swaps": plan.uses_swaps,
         "copied": plan.copied,
         "moves": moves,
         "blocked": blocked(plan.cluster, scope, limits, only),
     }
+
+
+def _describe_worth(worth: Worth | None) -> Data | None:
+    if worth is None:
+        return None
+    return {"score_after": worth.score, "moves": worth.moves, "copied": worth.copied}
 
 
 def _describe_move(names: list[str], made: Made, number: int) -> Data:

@@ -245,6 +245,18 @@ class PlanLimits:
         """Whether a plan may have to end before nothing gains any more."""
         return self.most_moves >= 0 or self.most_copied >= 0
 
+    def left_after(self, moves: int, mebibytes: int, swaps: bool) -> PlanLimits:
+        """Return what is left of these limits after *moves* moves that copied *mebibytes*."""
+        return PlanLimits(
+            self.most_moves if self.most_moves < 0 else max(0, self.most_moves - moves),
+            self.most_copied if self.most_copied < 0 else max(0, self.most_copied - mebibytes),
+            self.gain_per_gib,
+            self.fair_score,
+            self.fair_gain,
+            self.good_score,
+            swaps,
+        )
+
     def wanted(self, score: float, mebibytes: int) -> float:
         """Return the least gain of a move that copies *mebibytes*, from the score *score*."""
         least = max(LEAST_GAIN, self.fair_gain if score <= self.fair_score else 0.0)

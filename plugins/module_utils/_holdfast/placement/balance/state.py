@@ -281,7 +281,9 @@ class Plan:
 
     ``pairs`` are the places of moves that gain only together with the next.  ``loses_node`` is
     set if a node could be lost before and cannot after some move; ``given_up`` is the result of
-    hbal's rule, if the plan is worse for that reason.
+    hbal's rule, if the plan is worse for that reason.  If swaps were asked for,
+    ``without_swaps`` is the result of the plan without them, and ``uses_swaps`` is whether this
+    plan is another one.
     """
 
     steps: list[Made]
@@ -291,6 +293,13 @@ class Plan:
     pairs: frozenset[int] = frozenset()
     loses_node: bool = False
     given_up: Worth | None = None
+    without_swaps: Worth | None = None
+    uses_swaps: bool = False
+
+    @property
+    def worth(self) -> Worth:
+        """The result of the plan."""
+        return Worth(self.score_after, len(self.steps), self.copied)
 
     @property
     def copied(self) -> int:

@@ -143,6 +143,13 @@ def say_sets(plan: Plan) -> None:
             f"{plan.given_up.moves} moves and {plan.given_up.copied / 1024:.1f} GiB, but some "
             "node could not be lost any more then\n"
         )
+    if plan.without_swaps is not None:
+        without = plan.without_swaps
+        chosen = "the plan above is better" if plan.uses_swaps else "swaps gain nothing beyond it"
+        sys.stdout.write(
+            f"Without swaps: {without.score:.8f} with {without.moves} moves and "
+            f"{without.copied / 1024:.1f} GiB; {chosen}\n"
+        )
 
 
 def say_sums(before: Cluster, after: Cluster, scope: Sequence[int]) -> None:
