@@ -73,6 +73,7 @@ OPTIONS = (
     ("", "gain-per-gib", NEEDED, "GAIN", "the least gain for each GiB; not with --like-hbal"),
     ("", "swaps", NONE, "", "also swap instances where that takes more moves than hbal makes"),
     ("", "json", NONE, "", "print the plan as JSON, with what blocks better moves"),
+    ("", "machine-reassignment", NEEDED, "MODEL", "solve that problem instead; see its --help"),
     ("V", "version", NONE, "", "show the version"),
     ("h", "help", NONE, "", "show this help"),
 )
@@ -121,6 +122,8 @@ class Asked:
         self.gain_per_gib = 0.0
         for name, value in settings.given:
             self._read(name, value)
+        if settings.has("machine-reassignment"):
+            raise CommandLine("--machine-reassignment cannot be shortened")
         if settings.files:
             raise ClusterDataError("This program doesn't take any arguments.")
         for name, text in REFUSED.items():
@@ -166,6 +169,11 @@ PROGRAM = ("holdfast balance", "[OPTION...]", "hbal", "reading the cluster")
 
 def main(arguments: Sequence[str]) -> int:
     """Balance the cluster that *arguments* name, and return the exit status."""
+    if any(word.partition("=")[0] == "--machine-reassignment" for word in arguments):
+        # Imported here: a small cluster is balanced faster than its search is imported.
+        from .reassignment import main as reassign
+
+        return reassign(arguments)
     return options.run_program(PROGRAM, OPTIONS, arguments, _run)
 
 

@@ -1,0 +1,153 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``holdfast balance --machine-reassignment``: solve an instance of the ROADEF/EURO challenge 2012.
+
+The assignment that is found is checked by code that shares nothing with the search.
+"""
+
+from __future__ import annotations
+
+import sys
+from time import monotonic
+
+from ....errors import ClusterDataError
+from ....hints import Any, Callable, Sequence, TextIO
+from ....placement.iallocator.numerals import read_decimal, read_whole
+from ....placement.reassignment.checker import Cost, Verdict, check, shown
+from ....placement.reassignment.formats import read_assignment, read_model, write_assignment
+from ....placement.reassignment.model import Model
+from ....placement.reassignment.search import reassign
+from ...streams import Progress
+from . import options
+from .options import NEEDED, NONE, CommandLine, Settings, read_value
+from .source import write_file
+
+OPTION = "--machine-reassignment"
+OPTIONS = (
+    ("", OPTION[2:], NEEDED, "MODEL", "the file of the model; the start is in ASSIGNMENT"),
+    ("", "budget", NEEDED, "SECONDS", "how long to search, 60 by default"),
+    ("", "seed", NEEDED, "N", "the seed of the search, 1 by default"),
+    ("o", "output", NEEDED, "FILE", "write the assignment to FILE, not to standard output"),
+    ("h", "help", NONE, "", "show this help"),
+)
+PROGRAM = (
+    f"holdfast balance {OPTION}",
+    "MODEL ASSIGNMENT [OPTION...]",
+    "hbal",
+    "reading the model",
+)
+BUDGET, LONGEST = 60.0, 86_400.0
+"""Seconds: the usual budget, and the largest one."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Search as *arguments* say, and return the exit status."""
+    return options.run_program(PROGRAM, OPTIONS, arguments, _run)
+
+
+def _run(settings: Settings, progress: Progress) -> None:
+    model_file = settings.last(OPTION[2:])
+    if model_file is None or len(settings.files) != 1:
+        raise CommandLine(f"{OPTION} needs a MODEL and one ASSIGNMENT")
+    seconds, seed = _budget(settings), _seed(settings)
+    model = _read(model_file, lambda lines: read_model(model_file, lines))
+    start_file = settings.files[0]
+    start = _read(start_file, lambda lines: read_assignment(start_file, lines, model))
+    before = check(model, start, start)
+    if before.violations:
+        raise ClusterDataError(
+            f"{start_file} violates hard constraints of the model:\n{shown(before.violations)}"
+        )
+
+    def watch(used: float, cost: int) -> None:
+        progress.what = f"cost {cost}, {used:.0%} of the budget"
+
+    with _Signals() as signals:
+        found = reassign(model, start, seed, seconds, monotonic, signals.caught, watch)
+    after = check(model, start, found.assignment)
+    if after.violations or after.cost.total != found.cost:
+        raise ClusterDataError(
+            f"the search made a mistake, and nothing was written: it counts a cost of "
+            f"{found.cost}, the check {after.cost.total}\n{shown(after.violations)}"
+        )
+    output = settings.last("output")
+    if output is None:
+        sys.stdout.write(write_assignment(found.assignment))
+    else:
+        write_file(output, write_assignment(found.assignment))
+    _say(model, start, found.assignment, before, after)
+    if signals.caught():
+        sys.stderr.write("Interrupted: this is the best assignment so far\n")
+    elif found.by_time:
+        sys.stderr.write(
+            "This machine was slower than the budget supposes: another run may end elsewhere\n"
+        )
+
+
+def _say(
+    model: Model, start: Sequence[int], assignment: Sequence[int], before: Verdict, after: Verdict
+) -> None:
+    """Print on standard error what the assignment costs, and how many processes move."""
+    moved = sum(old != new for old, new in zip(start, assignment))
+    parts = ", ".join(
+        f"{name.replace('_', ' ')} {value}" for name, value in zip(Cost._fields, after.cost)
+    )
+    sys.stderr.write(
+        f"Cost improved from {before.cost.total} to {after.cost.total} ({parts})\n"
+        f"Moved: {moved} of {len(model.processes)} processes; all hard constraints hold\n"
+    )
+
+
+def _budget(settings: Settings) -> float:
+    text = settings.last("budget")
+    seconds = BUDGET if text is None else read_value(read_decimal, "budget", text)
+    if not 0 < seconds <= LONGEST:
+        raise CommandLine(
+            f"Invalid value {seconds:g} of budget, expected more than 0 and at most "
+            f"{LONGEST:.0f} (seconds)"
+        )
+    return seconds
+
+
+def _seed(settings: Settings) -> int:
+    text = settings.last("seed")
+    return 1 if text is None else read_value(read_whole, "seed", text)
+
+
+def _read(name: str, read: Callable[[TextIO], Any]) -> Any:
+    """Return what *read* makes of the lines of the file *name*."""
+    try:
+        with open(name, encoding="ascii") as lines:  # noqa: PTH123 - as in `source`
+            return read(lines)
+    except OSError as error:
+        raise ClusterDataError(f"{name} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ClusterDataError(f"{name} is no text of numbers") from None
+
+
+class _Signals:
+    """Catches SIGINT and SIGTERM once each: the search then ends with the best so far."""
+
+    def __init__(self) -> None:
+        self._caught = False
+        self._before: list[tuple[int, Any]] = []
+
+    def caught(self) -> bool:
+        """Return whether a signal came."""
+        return self._caught
+
+    def __enter__(self) -> _Signals:
+        import signal
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before.append((number, signal.signal(number, self._catch)))
+        return self
+
+    def _catch(self, _number: int, _frame: object) -> None:
+        self._caught = True
+
+    def __exit__(self, *_error: object) -> None:
+        import signal
+
+        for number, handler in self._before:
+            signal.signal(number, handler)
