@@ -230,7 +230,7 @@ def test_a_file_that_is_kept_open_follows_its_area_and_refuses_a_device_set_up_a
         held.for_writing()
 
 
-def test_a_file_that_is_only_read_follows_its_area_within_a_second(device, monkeypatch):
+def test_a_file_that_is_only_read_follows_its_area_within_seconds(device, monkeypatch):
     path = f"{device}/c1.metadata"
     create(path, PAGE, [(0, b"first")])
     held = HeldFile(path)

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from ..errors import StorageError
-from .device import Place, device_of, place_on, read_header_data
+from .device import Place, device_of, is_header_same, place_on
 
 Opened = TypeVar("Opened", bound="Closing")
 
@@ -55,7 +55,7 @@ PAGE = 4096
 SECTOR = 512
 """The smallest unit that a device with 512-byte sectors writes whole."""
 
-HEADER_SECONDS = 1.0
+HEADER_SECONDS = 5.0
 """Seconds for which reads rely on the header of a device as it was read last."""
 
 MAX_FRUITLESS_TRIES = 8
@@ -188,12 +188,12 @@ class BlockFile(Closing):
         if not for_writing and now < self._header_read + HEADER_SECONDS:
             return False
         try:
-            data = read_header_data(descriptor, self._place.path)
+            same = is_header_same(descriptor, self._place, self.smallest_read())
         except StorageError:
             self.failed = True
             raise
         self._header_read = now
-        return data != self._place.header_data
+        return not same
 
     def read(self, offset: int, length: int) -> bytes:
         """Return exactly *length* bytes from *offset*.

@@ -17,7 +17,7 @@ import sys
 from dataclasses import dataclass
 
 from ..errors import StorageError
-from .device_header import HEADER_BYTES, DeviceHeader, decode_copies
+from .device_header import COPY_BYTES, HEADER_BYTES, DeviceHeader, decode_copies
 
 _BLKROGET = 0x125E
 _BLKSSZGET = 0x1268
@@ -165,13 +165,29 @@ def check_header(header: DeviceHeader, facts: DeviceFacts, device: str, cluster:
 
 def read_header_data(descriptor: int, device: str) -> bytes:
     """Return the bytes of both copies of the header."""
-    buffer = mmap.mmap(-1, HEADER_BYTES)
+    return _read(descriptor, device, 0, HEADER_BYTES)
+
+
+def is_header_same(descriptor: int, place: Place, sector: int) -> bool:
+    """Return whether the header is as it was when *place* was looked up.
+
+    One *sector* of each copy shows that: it has the storage's id and the sequence number.
+    """
+    return all(
+        _read(descriptor, place.path, start, sector) == place.header_data[start : start + sector]
+        for start in range(0, HEADER_BYTES, COPY_BYTES)
+    )
+
+
+def _read(descriptor: int, device: str, offset: int, length: int) -> bytes:
+    """Return *length* bytes of the header from *offset* on."""
+    buffer = mmap.mmap(-1, length)
     try:
         with memoryview(buffer) as view:
-            done = os.preadv(descriptor, [view], 0)
+            done = os.preadv(descriptor, [view], offset)
     except OSError as error:
         raise StorageError(f"{device}: its header cannot be read: {error.strerror}.") from error
-    if done < HEADER_BYTES:
+    if done < length:
         raise StorageError(f"{device} is too small: its header needs {HEADER_BYTES} bytes.")
     return buffer[:]
 
