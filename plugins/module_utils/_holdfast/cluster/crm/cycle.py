@@ -50,7 +50,7 @@ from .takeover import record_restored, take_over
 ROUND = 0.5
 """Seconds between the beginnings of two turns without news."""
 
-LARGE = 200
+LARGE = 64
 LARGE_ROUND = 1.0
 """The same with more members: the whiteboard is larger, and heartbeats come once a second."""
 
