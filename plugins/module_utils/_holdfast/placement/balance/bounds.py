@@ -14,7 +14,7 @@ from __future__ import annotations
 from math import inf
 from operator import add, mul
 
-from ...hints import Iterable, Sequence
+from ...hints import Collection, Iterable, Sequence
 from ..model.cluster import Instance, Node
 from ..model.score import CPU_LOAD, DISK_LOAD, MEMORY_LOAD, NET_LOAD, WEIGHT, Score
 from .chords import LOADS, LoadGaps
@@ -109,12 +109,13 @@ class Bounds(Tables):
         for there in self._at.values():
             there.discard(index)
 
-    def update(self, changed: Iterable[int], score: Score, moved: Instance) -> None:
-        """Take in that *moved* made a move, by which the nodes *changed* have changed."""
-        for there in self._at.values():
-            there.discard(moved.index)
-        if moved.index in self._instances:
-            self._place(moved.index, moved)
+    def update(self, changed: Collection[int], score: Score, moved: Iterable[Instance]) -> None:
+        """Take in that the instances *moved* made moves, by which the nodes *changed* changed."""
+        for instance in moved:
+            for there in self._at.values():
+                there.discard(instance.index)
+            if instance.index in self._instances:
+                self._place(instance.index, instance)
         for index in changed:
             if index in score.rows:
                 self._take_slopes(score, index)

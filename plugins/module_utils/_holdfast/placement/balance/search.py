@@ -18,7 +18,7 @@ from __future__ import annotations
 from math import inf, isfinite
 
 from ...hints import Callable, Iterable, Iterator, Sequence, dataclass
-from ..model.cluster import Cluster
+from ..model.cluster import Cluster, Instance
 from ..model.moves import Moved
 from ..model.score import Score
 from .bounds import Bounds
@@ -66,6 +66,8 @@ class Search(State):
         self._measures = Measures(self.nodes, self._targets, self.instances, self.score)
         self._estimate = Estimate(self.nodes, self.score, self._measures)
         self._bounds: Bounds | None = None
+        self._changed: dict[int, None] = {}
+        self._moved_since: dict[int, Instance] = {}
         self._recent: list[tuple[int, int, int]] = []
         self._rebuild()
 
@@ -73,6 +75,8 @@ class Search(State):
         """Make new bounds for the current score."""
         self._work = self._fresh_work = self._excess = 0
         self._bounds = None
+        self._changed.clear()
+        self._moved_since.clear()
         rows = self.score.rows
         exclusive = any(self.nodes[index].exclusive for index in self.scope)
         if exclusive or len(rows) < 2 or not isfinite(self.value):
@@ -101,7 +105,9 @@ class Search(State):
         if self._excess > self._bounds.cost:
             self._rebuild()
         else:
-            self._bounds.update(moved.nodes, self.score, moved.instance)
+            # Moves that are taken back at once, and others before the next search, cost one update.
+            self._changed.update(dict.fromkeys(moved.nodes))
+            self._moved_since[moved.instance.index] = moved.instance
 
     def best(
         self,
@@ -185,6 +191,10 @@ class Search(State):
                         if target not in (instance.primary, instance.secondary):
                             yield index, kind, target
             return
+        if self._moved_since:
+            self._bounds.update(self._changed, self.score, self._moved_since.values())
+            self._changed.clear()
+            self._moved_since.clear()
         seen = set()
         for index, kind, target in self._recent:
             if self._has(index, kind, target):
