@@ -139,11 +139,12 @@ def _test(options: argparse.Namespace) -> int:
     outside = str(here / "test_lab.py")
     status = subprocess.run([*pytest, outside], check=False).returncode
     release = os.environ.get("HOLDFAST_TESTBED_RELEASE", RELEASE)
-    workloads = str(here / "workloads")
+    workloads, devices = str(here / "workloads"), str(here / "devices")
     more = _without_dashes(options.options)
     base(release)
-    nodes = [*pytest, str(here), f"--ignore={outside}", f"--ignore={workloads}", *more]
-    status = lab.run(nodes) or status
+    nodes = [*pytest, str(here), f"--ignore={outside}", f"--ignore={workloads}"]
+    status = lab.run([*nodes, f"--ignore={devices}", *more]) or status
+    status = lab.run([*pytest, devices, *more]) or status
     if release != RELEASE:
         # Services are the same on both; what differs are the nodes.
         return status

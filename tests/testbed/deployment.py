@@ -64,10 +64,21 @@ class NoStatusError(Exception):
 
 
 class Deployment:
-    """What is deployed on a testbed, and how; ``fencing`` says whether there are fence devices."""
+    """What is deployed on a testbed, and how; ``fencing`` says whether there are fence devices.
 
-    def __init__(self, testbed: Testbed, *, fencing: bool = True, timing: Any = None) -> None:
+    The cluster's files are in a folder, or on the block device *storage*.
+    """
+
+    def __init__(
+        self,
+        testbed: Testbed,
+        *,
+        fencing: bool = True,
+        timing: Any = None,
+        storage: str = FOLDER,
+    ) -> None:
         self.testbed = testbed
+        self.storage = storage
         self.folder = testbed.folder / "ansible"
         self.folder.mkdir(exist_ok=True)
         self.timing = {"fence_limit": 1000, **(timing or {})}
@@ -89,7 +100,7 @@ class Deployment:
             "ansible_ssh_common_args": SSH,
             "ansible_python_interpreter": "/usr/bin/python3",
             "holdfast_cluster": CLUSTER,
-            "holdfast_storage": FOLDER,
+            "holdfast_storage": self.storage,
             "holdfast_storage_group": "sanlock",
             "holdfast_times": TIMES[self.testbed.release],
             "holdfast_timing": self.timing,
