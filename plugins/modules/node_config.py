@@ -32,9 +32,15 @@ options:
     required: true
   storage:
     description:
-      - Absolute path of the folder on the shared storage.
+      - Absolute path of the folder on the shared storage, or of a block device.
     type: path
     required: true
+  storage_id:
+    description:
+      - For a block device, the id that M(holdfast.ha.storage_device_info) shows. The node does not
+        join the cluster on a device with another id, even if a cluster of the same name has it.
+      - If not given, only the name of the cluster is compared.
+    type: str
   folder:
     description:
       - Absolute path of the folder for what the node keeps for itself. It is made if needed.
@@ -231,6 +237,7 @@ OPTIONS = NODE_OPTIONS.merge(
     cluster={"type": "str", "required": True},
     node={"type": "str", "required": True},
     storage={"type": "path", "required": True},
+    storage_id={"type": "str"},
     folder={"type": "path", "required": True},
     members={
         "type": "list",

@@ -29,6 +29,7 @@ def options(tmp_path):
         ({"sanlock": {"io_timeout": 1}}, "io_timeout: 1 is not accepted"),
         ({"sanlock": {"watchdog_timeout": 7}}, "watchdog_timeout: 7 is not accepted"),
         ({"storage": None}, "storage"),
+        ({"storage_id": "lun1"}, "storage_id: 'lun1' is not accepted; expected the id that"),
         ({"allowed_agents": ["ocf:a b"]}, "allowed_agents: ['ocf:a b'] is not accepted"),
         ({"allowed_agents": ["!"]}, "allowed_agents"),
         ({"allowed_agents": [""]}, "allowed_agents"),
@@ -52,6 +53,15 @@ def test_check_then_apply_then_again(options):
         again = run_ok("node_config", options, check, diff=True)
         assert not again["changed"]
         assert again["diff"]["before"] == again["diff"]["after"]
+
+
+def test_the_id_of_a_device_is_in_the_file_only_where_it_is_given(options):
+    assert "storage_id" not in run_ok("node_config", options)["configuration"]
+    device = {**options, "storage_id": "6fa459ea-ee8a-3ca4-894e-db77e160355e"}
+    done = run_ok("node_config", device)
+    assert done["changed"]
+    assert done["configuration"]["storage_id"] == device["storage_id"]
+    assert not run_ok("node_config", device)["changed"]
 
 
 def test_the_diff_is_what_changes_in_the_file(options):

@@ -30,9 +30,10 @@ from ..cluster.model.state import ClusterState, Intent
 from ..cluster.model.state_codec import state_document, state_from_document
 from ..cluster.model.versions import LeaseVersion
 from ..documents import fields_of, row
-from ..errors import FormatError, LeaseError
+from ..errors import FormatError, LeaseError, StorageError
 from ..lease.embedded import EmbeddedLeases
 from ..lease.interface import LeaseHolder, Leases
+from ..storage.device import device_header
 from ..storage.lockspace.host_timing import LeaseTiming
 from ..storage.records import Kind
 from ..storage.whiteboard.board import Board
@@ -73,6 +74,23 @@ def make_leases(
     )
 
 
+def check_storage(configuration: NodeConfiguration) -> None:
+    """Raise ``StorageError`` unless the device is the one that this node was deployed on.
+
+    Each use of a device compares the name of the cluster; another cluster can have the same.
+    """
+    expected = configuration.storage_id
+    if not expected:
+        return
+    header = device_header(str(configuration.state_path))
+    if header is None or header.storage_id != expected:
+        found = "it is no device" if header is None else f"it has the id {header.storage_id}"
+        raise StorageError(
+            f"{configuration.storage} is not the device on which this node was deployed: {found},"
+            f" not {expected}; attach the right one, or deploy to this node again."
+        )
+
+
 class ClusterStorage:
     """Typed reads and writes of one node on the shared storage; not for several threads."""
 
@@ -97,8 +115,9 @@ class ClusterStorage:
 
         ``LeaseError`` while a node may still be freeing an earlier one: its late write would
         overwrite this one.  One check for each join is enough: a write that begins later reads the
-        new generation, and is not made.
+        new generation, and is not made.  ``StorageError`` on another device than the node's.
         """
+        check_storage(self._configuration)
         generation = self.leases.adopt(self._configuration.node)
         if read_generation(self._configuration.run_directory) == generation:
             return generation

@@ -105,11 +105,16 @@ class SanlockSettings:
     run_directory: str = ""
 
 
+STORAGE_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""The id in the header of a device."""
+
+
 @dataclass(frozen=True)
 class NodeConfiguration:
     """A node's view of its cluster.
 
-    *storage* is the folder on shared storage, *folder* the node's own; *backend* grants the leases,
+    *storage* is the folder on shared storage, or a block device, of which *storage_id* is the id in
+    its header, "" for any; *folder* is the node's own; *backend* grants the leases,
     *sanlock* has its settings.  *allowed_agents* are the patterns of the resource agents that may
     run here, see ``cluster/model/allowed_agents.py``.  *cluster_key* is the file with the keys for
     *authentication*.
@@ -128,6 +133,7 @@ class NodeConfiguration:
     authentication: Policy = Policy.OFF
     cluster_key: Path = Path(CLUSTER_KEY)
     timing: Timing = field(default_factory=Timing)
+    storage_id: str = ""
 
     @property
     def watchdog_timeout(self) -> int:
@@ -263,7 +269,15 @@ def from_document(document: Mapping[str, Any]) -> NodeConfiguration:
         authentication=_policy(document.get("authentication") or Policy.OFF.value),
         cluster_key=names.absolute_path(document.get("cluster_key") or CLUSTER_KEY, "cluster_key"),
         timing=_timing(document.get("timing") or {}),
+        storage_id=_storage_id(document.get("storage_id") or ""),
     )
+
+
+def _storage_id(value: object) -> str:
+    """Return *value* as the id of a device, "" for any."""
+    if value == "" or (isinstance(value, str) and STORAGE_ID.fullmatch(value)):
+        return value
+    raise InputError("storage_id", value, "the id that storage_device_info shows")
 
 
 def check_declared(configuration: NodeConfiguration) -> None:
@@ -280,7 +294,9 @@ def check_declared(configuration: NodeConfiguration) -> None:
 
 def to_document(configuration: NodeConfiguration) -> dict[str, Any]:
     """Return the configuration as plain data, as in its file."""
+    device = {"storage_id": configuration.storage_id} if configuration.storage_id else {}
     return {
+        **device,
         "format": FORMAT,
         "cluster": configuration.cluster,
         "node": configuration.node,

@@ -27,7 +27,7 @@ from ...fence.prove import unfence
 from ...fence.topology import FenceConfiguration, FenceDevice, load_fence_configuration
 from ...lease.sanlock_daemon import DaemonStatus
 from ...storage.lockspace.host_timing import LeaseTiming
-from ..cluster_storage import ClusterStorage, make_leases
+from ..cluster_storage import ClusterStorage, check_storage, make_leases
 from ..configuration import LRM, NodeConfiguration, SanlockSettings
 from ..log import log
 from ..run_notes import is_freeing
@@ -207,6 +207,7 @@ def join_lockspace(configuration: NodeConfiguration) -> None:
     """
     from ...lease.sanlock import installed_daemon
 
+    check_storage(configuration)
     give_access_back(configuration)
     settings = configuration.sanlock
     refuse_other_watchdog(settings, installed_daemon(settings.run_directory).status())
