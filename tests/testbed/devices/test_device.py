@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+import uuid
 from pathlib import Path
 
 from testbed.deployment import METRICS
@@ -24,6 +26,12 @@ def failover_of(cluster, node, since):
     return wait_until(finished, 90.0, f"a failover of {node.name}")
 
 
+def id_of(device):
+    """Return the id in the header of the device."""
+    with Path(device).open("rb") as file:
+        return str(uuid.UUID(bytes=file.read(40)[24:]))
+
+
 def fences(cluster):
     return [one for one in cluster.status()["failovers"] if one["fence_sent"]]
 
@@ -34,6 +42,8 @@ def test_a_second_run_changes_nothing_and_sanlock_has_the_areas_of_the_device(de
     assert (done.status, done.changed) == (0, nothing), done.said[-3000:]
     for node in deployment.testbed.nodes.values():
         assert f":{device}:8388608" in node.run("sanlock", "client", "status").stdout
+        configured = json.loads(node.run("cat", "/etc/holdfast/node.json").stdout)
+        assert configured["storage_id"] == id_of(device)
 
 
 def test_the_unit_that_writes_metrics_sees_the_device(deployment):
