@@ -69,7 +69,7 @@ def searched(model, start, seconds=0.05, seed=1, clock=None, stop=lambda: False,
 def test_cost_and_constraints_are_those_of_the_checker_after_every_few_moves(seed):
     model, start = read(seed, random_shape(seed))
     assert not checker.check(model, start, start).violations
-    current, draw = state.State(model, start), random.Random(seed).random
+    current, draw = state.State(model, start, start), random.Random(seed).random
     assert current.cost == checker.check(model, start, start).cost.total
     for temperature in (1e9, 1e5, 1e3, 0.0):
         for _turn in range(5):
@@ -79,11 +79,19 @@ def test_cost_and_constraints_are_those_of_the_checker_after_every_few_moves(see
                 assert verdict.violations == []
                 assert verdict.cost.total == current.cost
                 assert checker.check(model, start, current.best_at).cost.total == current.best_cost
+        # A state that is made of an assignment is the one that was moved to it.
+        again = state.State(model, start, current.at)
+        assert again.cost == current.cost
+        assert (again.free, again.excess, again.room) == (
+            current.free,
+            current.excess,
+            current.room,
+        )
 
 
 def test_many_random_moves_of_each_kind_are_made():
     model, start = read(1)
-    current, draw = state.State(model, start), random.Random(1).random
+    current, draw = state.State(model, start, start), random.Random(1).random
     assert anneal.shift(current, draw, 2000, 1e9)[1] > 100
     assert anneal.swap(current, draw, 4000, 1e9)[1] > 50
     assert chains.chain(current, draw, 400, 1e9) > 100

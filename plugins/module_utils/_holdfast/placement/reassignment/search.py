@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Search a better assignment by simulated annealing, within a budget of time.
 
-First the cost only falls (a descent).  Then the search begins hot and cools down, first in a
-short run for an early answer, then in a long one.  The best assignment so far is always kept.
+First the cost only falls (a descent).  Then the search begins hot and cools down, again and again,
+each time longer and from the best assignment so far.  Where that found nothing better, the next
+time begins less hot: there is not enough time for so many processes to settle.
 
 The same seed and budget lead to the same answer: the budget is turned into an amount of work by
 the speed of a slow core, and temperatures follow the work that is done.  A core that is slower
@@ -21,12 +22,14 @@ from .chains import chain
 from .model import Model
 from .state import State
 
-PHASES = ((0.05, False), (0.2, True), (0.7, True), (0.05, False))
+PHASES = ((0.05, False), (0.1, True), (0.15, True), (0.25, True), (0.4, True), (0.05, False))
 """The share of the budget of each phase, and whether it begins hot."""
 SHIFTS, SWAPS, CHAINS = 400, 800, 8
 """How many moves, swaps and chains are proposed in turn."""
 HOT = 0.5
 """The first temperature, as a share of what a move that fits costs in the mean."""
+LESS_HOT = 0.2
+"""By how much less hot the next phase begins if one found nothing better."""
 COOLING = 1000.0
 """By how much the temperature falls in a phase."""
 FULL_EFFORT = 2e3
@@ -82,18 +85,19 @@ def reassign(
     The search takes about *seconds* of *clock*, and ends early when *stop* returns true.  *watch*
     is called again and again with the used share of the budget and the best cost.
     """
-    state = State(model, start)
+    state = State(model, start, start)
     if len(start) == 0 or len(model.machines) < 2:
         return Found(list(start), state.cost, False)
     draw = random.Random(seed).random
     budget = Budget(seconds, clock)
-    end, by_time = 0.0, False
+    end, by_time, heat = 0.0, False, HOT
     for share, anneals in PHASES:
         begin, end = end, end + share
+        state, before = State(model, start, state.best_at), state.best_cost
         hot = 0.0
         if anneals:
             effort = share * seconds * 1e6 / len(start)
-            hot = HOT * mean_cost(state, draw) * min(1.0, effort / FULL_EFFORT)
+            hot = heat * mean_cost(state, draw) * min(1.0, effort / FULL_EFFORT)
         while (used := budget.used()) < end:
             if stop():
                 return Found(state.best_at, state.best_cost, True)
@@ -103,6 +107,8 @@ def reassign(
             budget.count(SHIFTS, *shift(state, draw, SHIFTS, temperature))
             budget.count(SWAPS, *swap(state, draw, SWAPS, temperature))
             budget.count(CHAINS, 0, chain(state, draw, CHAINS, temperature))
+        if anneals and state.best_cost == before:
+            heat *= LESS_HOT
         by_time = by_time or budget.by_time()
     return Found(state.best_at, state.best_cost, by_time)
 

@@ -16,7 +16,9 @@ from .packing import Fields
 
 
 class State:
-    """The assignment of *model* that begins with *start* and changes move by move.
+    """An assignment of *model*, at first *at*, that changes move by move.
+
+    *start* is the machine of each process before: moves are counted from there.
 
     ``at`` is the machine of each process, ``on`` the processes of each machine.
 
@@ -29,18 +31,19 @@ class State:
     those above 0.
     """
 
-    def __init__(self, model: Model, start: Sequence[int]) -> None:
+    def __init__(self, model: Model, start: Sequence[int], at: Sequence[int]) -> None:
         self.model = model
         self.start = start
-        self.at = list(start)
+        self.at = list(at)
         self.service = [process.service for process in model.processes]
         self._set_capacities()
         self._set_costs()
         self._set_places()
         self._set_services()
         self.cost = sum(self.load_cost) + sum(self._move_cost)
+        self.cost += self._service_weight * self._most_moved
         self.best_cost = self.cost
-        self.best_at = list(start)
+        self.best_at = list(at)
         self._changed: set[int] = set()
 
     def keep(self) -> None:
@@ -63,10 +66,12 @@ class State:
             fields.pack([need * stay for need, stay in zip(process.needs, stays)])
             for process in processes
         ]
-        self.room = list(self.lasting)
         self.free = [fields.pack(machine.capacities) + fields.guards for machine in machines]
-        for process, machine in enumerate(self.start):
-            self.free[machine] -= self.need[process]
+        self.room = []
+        for need, lasting, home, machine in zip(self.need, self.lasting, self.start, self.at):
+            self.room.append(lasting if machine == home else need)
+            self.free[machine] -= self.room[-1]
+            self.free[home] -= need - lasting
 
     def _set_costs(self) -> None:
         model = self.model
@@ -98,7 +103,7 @@ class State:
                 adds.append(balance.weight * change)
             self.weight.append(fields.pack(adds))
         self.excess = [fields.pack(costs) + fields.guards for costs in starts]
-        for number, place in enumerate(self.start):
+        for number, place in enumerate(self.at):
             self.excess[place] += self.weight[number]
         self.load_cost = [fields.positive(excess) for excess in self.excess]
 
@@ -114,10 +119,20 @@ class State:
         self._leave_cost = [weights.process * process.move_cost for process in model.processes]
         self._machine_weight = weights.machine
         self._machine_costs = [machine.move_costs for machine in model.machines]
-        self._move_cost = [
+        self._stay_cost = [
             weights.machine * self._machine_costs[machine][machine] for machine in self.start
         ]
-        self._stay_cost = list(self._move_cost)
+        self._move_cost = [
+            self._cost_of_move(process, machine) for process, machine in enumerate(self.at)
+        ]
+
+    def _cost_of_move(self, process: int, machine: int) -> int:
+        """Return the costs, but for its service's, of *process* being on *machine*."""
+        home = self.start[process]
+        if machine == home:
+            return self._stay_cost[process]
+        per_machine = self._machine_weight * self._machine_costs[home][machine]
+        return self._leave_cost[process] + per_machine
 
     def _set_services(self) -> None:
         services, machines = self.model.services, self.model.machines
@@ -143,8 +158,10 @@ class State:
             rules.spread > 1 or bool(self.related[number]) for number, rules in enumerate(services)
         ]
         self._moved = [0] * len(services)
+        for service, home, machine in zip(self.service, self.start, self.at):
+            self._moved[service] += machine != home
         self._with_moved = Counter(self._moved)
-        self._most_moved = 0
+        self._most_moved = max(self._moved, default=0)
         self._service_weight = self.model.weights.service
 
     def spread_allows(self, process: int, machine: int) -> bool:
@@ -214,14 +231,11 @@ class State:
         load_cost[before] = fields.positive(self.excess[before])
         load_cost[machine] = fields.positive(self.excess[machine])
         self.cost += delta + load_cost[before] + load_cost[machine]
+        self._move_cost[process] = self._cost_of_move(process, machine)
         if machine == home:
-            self._move_cost[process] = self._stay_cost[process]
             self._count_moved(self.service[process], -1)
-        else:
-            per_machine = self._machine_weight * self._machine_costs[home][machine]
-            self._move_cost[process] = self._leave_cost[process] + per_machine
-            if before == home:
-                self._count_moved(self.service[process], 1)
+        elif before == home:
+            self._count_moved(self.service[process], 1)
         self._put(process, before, machine, self.service[process])
 
     def _put(self, process: int, before: int, machine: int, service: int) -> None:
