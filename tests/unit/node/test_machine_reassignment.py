@@ -119,6 +119,11 @@ def test_wrong_options_are_refused(files, capsys, options, status, part):
     assert part in capsys.readouterr().err
 
 
+def test_help_is_printed_where_the_model_is_expected(capsys):
+    assert hbal.main(["--machine-reassignment", "--help"]) == 0
+    assert "--budget=SECONDS" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("place", [0, 1])
 def test_files_that_cannot_be_read_are_named(files, capsys, place):
     files[place] = "/nonexistent/file"

@@ -42,6 +42,9 @@ BUDGET, LONGEST = 60.0, 86_400.0
 
 def main(arguments: Sequence[str]) -> int:
     """Search as *arguments* say, and return the exit status."""
+    if "--help" in arguments:
+        # Not the MODEL, even where that is expected.
+        arguments = ["--help"]
     return options.run_program(PROGRAM, OPTIONS, arguments, _run)
 
 
