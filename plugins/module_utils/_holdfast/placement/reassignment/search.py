@@ -22,13 +22,13 @@ from .chains import chain
 from .model import Model
 from .state import State
 
-PHASES = ((0.05, False), (0.1, True), (0.15, True), (0.25, True), (0.4, True), (0.05, False))
+PHASES = ((0.04, False), (0.06, True), (0.15, True), (0.7, True), (0.05, False))
 """The share of the budget of each phase, and whether it begins hot."""
 SHIFTS, SWAPS, CHAINS = 400, 800, 8
 """How many moves, swaps and chains are proposed in turn."""
 HOT = 0.5
 """The first temperature, as a share of what a move that fits costs in the mean."""
-LESS_HOT = 0.2
+LESS_HOT = 0.1
 """By how much less hot the next phase begins if one found nothing better."""
 COOLING = 1000.0
 """By how much the temperature falls in a phase."""
