@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from itertools import chain, repeat
+
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
@@ -321,7 +323,7 @@ def test_a_move_that_could_be_asked_for_only_at_the_end_of_its_time_is_still_wai
         return ClusterState(services=movable.web)
 
     monkeypatch.setattr(operations_move, "await_manager", await_manager)
-    clock = iter([0.0, *[59.9] * 9])
+    clock = chain([0.0], repeat(59.9))
     monkeypatch.setattr(operations_move.time, "monotonic", lambda: next(clock))
     move(movable, wait=True, timeout=60.0)
     assert waited == [operations_move.TAKES_UP]

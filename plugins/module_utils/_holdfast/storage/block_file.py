@@ -91,7 +91,7 @@ class BlockFile(Closing):
         self._place = place
         self._memory: mmap.mmap | None = None
         self._smallest_read = 0
-        self._header_read = time.monotonic()
+        self._header_read = time.monotonic() if place.header_data else 0.0
 
     @classmethod
     def open(cls, path: str, writable: bool = False, alignment: int = PAGE) -> BlockFile:
