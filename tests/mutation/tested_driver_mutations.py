@@ -340,7 +340,7 @@ _EDITS = (
         "take-the-writes-of-the-last-crm-for-ended",
         run_notes,
         "end_of_predecessor",
-        "            os.pread(descriptor, 1, 0)\n",
+        "            os.pread(descriptor, 1, place.offset)\n",
         "            pass\n",
         "node/test_free_under_way.py",
         "test_the_next_crm_removes_the_file_once_the_lockspace_was_read",

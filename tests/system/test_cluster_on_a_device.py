@@ -21,7 +21,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.devi
 )
 from ansible_collections.holdfast.ha.tests.loop_device import loop_device
 from ansible_collections.holdfast.ha.tests.system.leases.lease_backends import SANLOCK
-from cluster import PATIENCE, EmbeddedCluster
+from cluster import NODES, PATIENCE, EmbeddedCluster
 
 SIZE = 256 << 20
 KINDS = ("lockspace", "leases", "metadata", "state")
@@ -116,7 +116,12 @@ def test_a_node_does_not_start_on_the_device_of_another_cluster(
 def test_a_daemon_that_starts_again_refuses_a_device_that_was_exchanged(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
-    """The name leads to another LUN: daemons that run keep theirs, and a new one refuses it."""
+    """The name leads to another LUN: daemons that run keep theirs, and a new one refuses it.
+
+    Not the manager's: when its CRM ends, sanlock gives the lease back by the name of the device.
+    """
+    manager = cluster.status()["manager"]["node"]
+    node = next(name for name in NODES if name != manager)
     link = tmp_path / "lun"
     right = link.readlink()
     (tmp_path / "other").write_bytes(encode_header(DeviceHeader("other", ID, 512)) * 2)
@@ -125,8 +130,8 @@ def test_a_daemon_that_starts_again_refuses_a_device_that_was_exchanged(
         link.unlink()
         link.symlink_to(device)
         try:
-            cluster.kill_daemon("n2", "crm")
-            wait_for_refusal(cluster, "n2")
+            cluster.kill_daemon(node, "crm")
+            wait_for_refusal(cluster, node)
         finally:
             link.unlink()
             link.symlink_to(right)

@@ -178,7 +178,7 @@ def write_order(data: bytes) -> list[int]:
 def _is_whole(page: bytes) -> bool:
     """Return whether a *page* of a header has the right checksum."""
     checksum = _CRC.unpack_from(page, COPY_BYTES - _CRC.size)[0]
-    return page.startswith(MAGIC) and checksum == zlib.crc32(page[: -_CRC.size])
+    return page.startswith(MAGIC) and checksum == zlib.crc32(page[: COPY_BYTES - _CRC.size])
 
 
 def _decode(page: bytes, device: str) -> DeviceHeader:
