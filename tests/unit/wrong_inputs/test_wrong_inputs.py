@@ -69,9 +69,14 @@ def test_there_are_hundreds_and_they_are_for_all_commands() -> None:
 
 def _usual(module: str, node_config: str, folder: Path) -> dict[str, object]:
     """Return the options by which a module finds the node and the agents of this test."""
-    text = importlib.import_module(f"{PACKAGE}.{module}").DOCUMENTATION
-    fragments = yaml.safe_load(text).get("extends_documentation_fragment", ())
+    document = yaml.safe_load(importlib.import_module(f"{PACKAGE}.{module}").DOCUMENTATION)
+    fragments = document.get("extends_documentation_fragment", ())
+    usual: dict[str, object] = {}
     if "holdfast.ha.resource_agents" in fragments:
-        return {"agent_directories": [str(folder / "ocf")]}
-    of_a_node = "holdfast.ha.node" in fragments and module != "node_config"
-    return {"config": node_config} if of_a_node else {}
+        usual["agent_directories"] = [str(folder / "ocf")]
+    elif "holdfast.ha.node" in fragments and module != "node_config":
+        usual["config"] = node_config
+    if "run_directory" in document["options"]:
+        # Not everybody may write to that of the system.
+        usual["run_directory"] = str(folder / "run")
+    return usual
