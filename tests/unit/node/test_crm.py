@@ -15,7 +15,6 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.cycle import (
     CONFIRM,
     OWN_LOOK,
-    ROUND,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.effects import (
     Fence,
@@ -25,6 +24,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.eligibility import (
     RESIGN_AFTER,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.health import ROUND
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.memory import LATE
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.pausing import (
     DISARMED,

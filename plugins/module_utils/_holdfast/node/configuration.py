@@ -113,9 +113,9 @@ STORAGE_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 class NodeConfiguration:
     """A node's view of its cluster.
 
-    *storage* is the folder on shared storage, or a block device, of which *storage_id* is the id in
-    its header, "" for any; *folder* is the node's own; *backend* grants the leases,
-    *sanlock* has its settings.  *allowed_agents* are the patterns of the resource agents that may
+    *storage* is the folder on shared storage, or a block device; *storage_id* is the id in the
+    device's header, "" for any.  *folder* is the node's own; *backend* grants the leases, *sanlock*
+    has its settings.  *allowed_agents* are the patterns of the resource agents that may
     run here, see ``cluster/model/allowed_agents.py``.  *cluster_key* is the file with the keys for
     *authentication*.
     """

@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ..cluster.crm import cycle, effects
+from ..cluster.crm.health import round_seconds
 from ..cluster.crm.memory import Crm, CrmSettings, start_crm
 from ..cluster.model.effects import Cycle
 from ..cluster.model.lease_freeing import Freeing
@@ -72,7 +73,7 @@ class CrmDaemon(Daemon):
                 machine.name, host_ids, settings.timing, LEASE_SILENCE, even_for=settings.even_for
             )
         )
-        super().__init__(fleet, machine, cycle.round_seconds(len(host_ids)))
+        super().__init__(fleet, machine, round_seconds(len(host_ids)))
         self.node_names = {host_id: name for name, host_id in host_ids.items()}
         self.looks = Cadence(self.rounds.origin, self.rounds.period)
         self.observer = Observer(fleet, machine, self.looks)

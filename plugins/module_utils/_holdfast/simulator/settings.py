@@ -51,7 +51,10 @@ LEASE_SILENCE = 3.0
 
 ROUND = 0.5
 HEARTBEAT_ROUNDS = 2
-"""A daemon looks each half second, and its heartbeat is written every second round."""
+"""An LRM looks each half second, and its heartbeat is written every second round.
+
+On a node it looks each second and at once at news; here news waits for the next round.
+"""
 
 MONITOR_TAKES = 0.1
 """Seconds that a look at a service takes when nothing is wrong with its agent."""

@@ -11,11 +11,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.health import (
     ANSWER_WAIT,
+    LARGE,
+    LARGE_ROUND,
     ROUND,
     sort_ends,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     FenceReport,
+    NodeSeen,
 )
 
 SUSPECT_AFTER = 3.0
@@ -23,12 +26,13 @@ ENDED = 100.0
 COUNTS, REFUTED, WAITS = "counts", "refuted", "waits"
 
 
-def sorted_as(now, changed, took=0.0, answered=None):
+def sorted_as(now, changed, took=0.0, answered=None, members=3):
     """Return what becomes at *now* of a fence that ended at ``ENDED`` as the device confirmed."""
     report = FenceReport("n3", True, "its own status", 0.0, 0.0)
     answers = {} if answered is None else {"n3": answered}
+    nodes = {f"n{number}": NodeSeen(9.0) for number in range(members)}
     observation = Observation(
-        {}, held="", trouble="", took=took, changed={"n3": changed}, answered=answers
+        nodes, held="", trouble="", took=took, changed={"n3": changed}, answered=answers
     )
     end = FenceEnd(report, ENDED - 1.0, ENDED)
     reports, held_back = sort_ends([end], observation, SUSPECT_AFTER, now)
@@ -54,6 +58,20 @@ def test_a_proof_waits_for_silence_that_was_seen_until_the_look_began(
     after, changed, took, becomes
 ) -> None:
     assert sorted_as(ENDED + after, ENDED + changed, took) == becomes
+
+
+@pytest.mark.parametrize(
+    ("members", "changed", "becomes"),
+    [
+        (LARGE, LARGE_ROUND, REFUTED),
+        (LARGE + 1, LARGE_ROUND, COUNTS),
+        (LARGE + 1, LARGE_ROUND + 0.1, REFUTED),
+    ],
+)
+def test_a_heartbeat_from_before_the_fence_is_seen_a_turn_later_at_most(
+    members, changed, becomes
+) -> None:
+    assert sorted_as(ENDED + 9.0, ENDED + changed, members=members) == becomes
 
 
 @pytest.mark.parametrize(

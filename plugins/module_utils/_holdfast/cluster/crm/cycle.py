@@ -47,13 +47,6 @@ from .repair_plan import Records
 from .standbys import stands_back
 from .takeover import record_restored, take_over
 
-ROUND = 0.5
-"""Seconds between the beginnings of two turns without news."""
-
-LARGE = 64
-LARGE_ROUND = 1.0
-"""The same with more members: the whiteboard is larger, and heartbeats come once a second."""
-
 CONFIRM = 1.0
 """Seconds between two confirmations of this node's host lease."""
 
@@ -81,11 +74,6 @@ def end(crm: Crm) -> Cycle[None]:
         text = f"the record of what is being freed is not taken back: {error}"
         yield from perform(Log(text, repeated=True))
     yield from crm.give_up_lease()
-
-
-def round_seconds(members: int) -> float:
-    """Return the seconds between two turns of a CRM in a cluster of so many members."""
-    return ROUND if members <= LARGE else LARGE_ROUND
 
 
 def _turn(crm: Crm) -> Cycle[None]:

@@ -29,7 +29,16 @@ ANSWER_WAIT = 1.0
 """Seconds after which a node that was asked counts as not answering."""
 
 ROUND = 0.5
-"""Seconds between two turns of a daemon."""
+"""Seconds between the beginnings of two turns of a CRM without news."""
+
+LARGE = 64
+LARGE_ROUND = 1.0
+"""The same with more members: the whiteboard is larger, and heartbeats come once a second."""
+
+
+def round_seconds(members: int) -> float:
+    """Return the seconds between two turns of a CRM in a cluster of so many members."""
+    return ROUND if members <= LARGE else LARGE_ROUND
 
 
 @dataclass(frozen=True)
@@ -432,9 +441,11 @@ def sort_ends(
     """Return the fences that count now, and those that are held back.
 
     A proof is held back while the fenced node may still be writing: a device may answer before the
-    node's next heartbeat is due.  An answer from before the end of the fence says nothing.  Silence
-    counts only until the observation began.
+    node's next heartbeat is due.  An answer from before the end of the fence says nothing, nor does
+    a heartbeat that was seen to change within a turn after it.  Silence counts only until the
+    observation began.
     """
+    late = round_seconds(len(observation.nodes))
     reports: list[FenceReport] = []
     held_back: list[FenceEnd] = []
     for end in ends:
@@ -443,7 +454,7 @@ def sort_ends(
         answers = just_answered(observation, node, now)
         if not end.report.confirmed:
             reports.append(end.report)
-        elif changed > end.ended + ROUND or (answers and now - end.ended > ANSWER_WAIT):
+        elif changed > end.ended + late or (answers and now - end.ended > ANSWER_WAIT):
             reports.append(replace(end.report, quiet=False))
         elif now - observation.took - changed >= suspect_after and not answers:
             reports.append(end.report)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...cluster.crm import cycle, effects
+from ...cluster.crm.health import round_seconds
 from ...cluster.crm.memory import CrmSettings, start_crm
 from ...cluster.model.effects import Clocks, Cycle
 from ...cluster.model.observed import HostState
@@ -93,7 +94,7 @@ class ClusterDaemon(Daemon):
         signal.signal(signal.SIGTERM, self._on_term)
         self._notifier.ready()
         log(f"CRM of {self._configuration.node} runs")
-        pace = cycle.round_seconds(len(self._configuration.members))
+        pace = round_seconds(len(self._configuration.members))
         while not self._stop:
             begun = self._clock()
             self.round()
