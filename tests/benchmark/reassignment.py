@@ -4,8 +4,9 @@
 
 FOLDER has instances of the ROADEF/EURO challenge 2012 as ``model_NAME.txt`` and
 ``assignment_NAME.txt``.  Without it, instances of the same shapes are generated, for which no
-best cost is known.  Each is searched on one core; each result is checked by the independent
-checker.  Best costs beyond those below come from a file of lines ``NAME COST``.
+best cost is known: how far a cost is above the lower bound says how much could be left.  Each is
+searched on one core; each result is checked by the independent checker.  Best costs beyond those
+below come from a file of lines ``NAME COST``.
 
 Goals with the challenge's instances and 300 s: instances a within 1 % of the best known cost,
 instances b within 3 % in the median.
@@ -17,12 +18,13 @@ Use: python3 tests/benchmark/reassignment.py [FOLDER] [--budget 300] [--seed 1] 
 from __future__ import annotations
 
 import argparse
-import math
 import statistics
 import sys
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import curves
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(CHECKOUT / "tests" / "unit" / "placement"))
@@ -30,7 +32,7 @@ sys.path.insert(0, str(CHECKOUT / "plugins" / "module_utils"))
 from _holdfast.placement.reassignment import (  # type: ignore[import-not-found]  # noqa: E402
     checker,
     formats,
-    search,
+    solver,
 )
 from reassignment_instances import Shape, random_instance  # type: ignore[import-not-found]  # noqa: E402
 
@@ -50,17 +52,16 @@ MARKS = (0.05, 0.25, 0.5, 0.75)
 """The shares of the budget at which the cost is printed, beside the end."""
 GOAL_A, GOAL_B = 0.01, 0.03
 
-WIDTH, HEIGHT, LEFT, TOP, BOTTOM, RIGHT = 760, 420, 70, 40, 40, 130
 LOWEST, HIGHEST = -4.0, 0.5
-"""The picture, in pixels, and its range of log10 of the share above the best known cost."""
-COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#8c564b", "#7f7f7f")
+"""The range of the picture: log10 of the share above the best known cost."""
 
 
 class Run(NamedTuple):
-    """A search: the cost at the start, and each better cost with the seconds it took."""
+    """A search: the cost at the start, a lower bound, each better cost with the seconds it took."""
 
     name: str
     start: int
+    bound: int
     curve: list[tuple[float, int]]
     by_time: bool
 
@@ -71,6 +72,8 @@ class Run(NamedTuple):
 
     def above(self, best: int) -> float:
         """Return how far the end is above *best*: as a share of it, or of the start if it is tiny.
+
+        *best* is the best known cost or a lower bound.
 
         The best known cost of a2_1 is a millionth of the cost at the start.
         """
@@ -99,7 +102,8 @@ def main() -> int:
     chosen = options.only.split(",") if options.only else None
     shares = "".join([f"{f'{mark:.0%}':>14}" for mark in MARKS])
     sys.stdout.write(
-        f"instance           start{shares}           end    best known   above  ended\n"
+        f"instance           start{shares}           end    best known   above"
+        "   lower bound   above  ended\n"
     )
     runs = []
     for name, model, start in instances(options.folder):
@@ -139,14 +143,38 @@ def measure(name: str, lines: list[str], start_lines: list[str], options: Any) -
         if cost < curve[-1][1]:
             curve.append((time.monotonic() - began, cost))
 
-    found = search.reassign(
+    found = solver.reassign(
         model, start, options.seed, options.budget, time.monotonic, lambda: False, watch
     )
     curve.append((time.monotonic() - began, found.cost))
     verdict = checker.check(model, start, found.assignment)
     if verdict.violations or verdict.cost.total != found.cost:
         raise SystemExit(f"{name}: the checker says {verdict}, the search {found.cost}")
-    return Run(name, before.cost.total, curve, found.by_time)
+    bound = lower_bound(model)
+    if found.cost < bound:
+        raise SystemExit(f"{name}: the cost {found.cost} is below the lower bound {bound}")
+    return Run(name, before.cost.total, bound, curve, found.by_time)
+
+
+def lower_bound(model: Any) -> int:
+    """Return a cost that no assignment of *model* is below.
+
+    As one machine, all machines together have no more load above the safety capacities, and no
+    more imbalance, than each on its own.  Moves cost 0 or more.
+    """
+    free, safe = [], []
+    for number in range(len(model.resources)):
+        used = sum(process.needs[number] for process in model.processes)
+        limits = [
+            (each.capacities[number], each.safety_capacities[number]) for each in model.machines
+        ]
+        free.append(sum(capacity for capacity, _safety in limits) - used)
+        safe.append(sum(map(min, limits)) - used)
+    loads = sum(each.load_weight * max(0, -left) for each, left in zip(model.resources, safe))
+    return loads + sum(
+        each.weight * max(0, each.target * free[each.first] - free[each.second])
+        for each in model.balances
+    )
 
 
 def say(run: Run, best: int | None, budget: float) -> None:
@@ -154,9 +182,10 @@ def say(run: Run, best: int | None, budget: float) -> None:
     costs = "".join([f"{run.at(mark * budget):14d}" for mark in MARKS])
     known = "-" if best is None else str(best)
     above = "-" if best is None else f"{run.above(best):.2%}"
+    left = f"{run.bound:14d}{run.above(run.bound):>8.2%}"
     ended = f"{run.curve[-1][0]:.0f} s" + (" by time" if run.by_time else "")
     sys.stdout.write(
-        f"{run.name:<10}{run.start:14d}{costs}{run.end:14d}{known:>14}{above:>8}  {ended}\n"
+        f"{run.name:<10}{run.start:14d}{costs}{run.end:14d}{known:>14}{above:>8}{left}  {ended}\n"
     )
     sys.stdout.flush()
 
@@ -179,37 +208,12 @@ def goals_missed(runs: list[Run], best: dict[str, int]) -> list[str]:
 
 def picture(runs: list[Run], best: dict[str, int], budget: float) -> str:
     """Return a picture of the share above the best known cost, or the end, against time."""
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
-        "<title>Cost above the best known against time</title>",
-        "<style>text { font: 12px sans-serif } .line { fill: none; stroke-width: 1.5 }</style>",
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
-        f'<text x="{LEFT}" y="20">Cost above the best known, else above the end; seconds</text>',
+    drawn = [
+        curves.Curve(run.name, max(1, best.get(run.name, run.end)), list(run.curve)) for run in runs
     ]
-    for power in range(int(LOWEST), int(HIGHEST) + 1):
-        height = place(0, 10.0**power, budget)[1]
-        lines.append(f'<path d="M{LEFT} {height:.1f}H{WIDTH - RIGHT}" stroke="#dddddd"/>')
-        lines.append(f'<text x="8" y="{height + 4:.1f}">{100 * 10.0**power:g} %</text>')
-    for share in (0, 0.25, 0.5, 0.75, 1):
-        across = place(share * budget, 1, budget)[0]
-        lines.append(f'<text x="{across - 8:.1f}" y="{HEIGHT - 12}">{share * budget:g}</text>')
-    for number, run in enumerate(runs):
-        base = max(1, best.get(run.name, run.end))
-        points = [place(when, cost / base - 1, budget) for when, cost in run.curve]
-        path = "".join([f"H{across:.1f}V{height:.1f}" for across, height in points[1:]])
-        colour = COLOURS[number % len(COLOURS)]
-        first = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
-        lines.append(f'<path class="line" stroke="{colour}" d="{first}{path}"/>')
-        name = f'<text x="{WIDTH - RIGHT + 8}" y="{TOP + 16 * number + 12}" fill="{colour}">'
-        lines.append(f"{name}{run.name}</text>")
-    return "\n".join([*lines, "</svg>", ""])
-
-
-def place(seconds: float, above: float, budget: float) -> tuple[float, float]:
-    """Return where a point of the picture is, from the left and from the top."""
-    power = min(HIGHEST, max(LOWEST, math.log10(max(above, 10**LOWEST))))
-    across = LEFT + min(1.0, seconds / budget) * (WIDTH - LEFT - RIGHT)
-    return across, TOP + (HIGHEST - power) / (HIGHEST - LOWEST) * (HEIGHT - TOP - BOTTOM)
+    caption = "Cost above the best known, else above the end; seconds"
+    title = "Cost above the best known against time"
+    return curves.picture(title, caption, drawn, budget, LOWEST, HIGHEST)
 
 
 if __name__ == "__main__":

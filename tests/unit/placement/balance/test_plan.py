@@ -14,8 +14,9 @@ import random
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.balance import (
+    description,
+    hbal_lines,
     plan,
-    report,
     search,
     setup,
     state,
@@ -154,7 +155,7 @@ def test_moves_of_one_set_can_be_made_in_any_order(seed):
     cluster = read(uneven_cluster(seed))
     rng = random.Random(seed)
     replayed = Replayed(cluster)
-    for jobs in report.job_sets(planned(cluster).steps):
+    for jobs in hbal_lines.job_sets(planned(cluster).steps):
         start = (dict(replayed.places), replayed.not_losable(), replayed.overfull())
         orders = list(itertools.permutations(jobs)) if len(jobs) < 4 else []
         orders += [tuple(rng.sample(jobs, len(jobs))) for _order in range(0 if orders else 4)]
@@ -236,13 +237,13 @@ def test_swaps_better_the_score_beyond_single_moves():
 
 @pytest.mark.parametrize("seed", [2, 3, 10, 34, 38])
 def test_with_swaps_a_plan_is_never_worse_and_names_the_result_without(seed):
-    """In cluster 34 the swaps that hbal's rule leads to end above the plan without them."""
+    """In cluster 34 swaps end above the plan without them."""
     cluster = read(uneven_cluster(seed))
     single, swapped = planned(cluster), planned(cluster, swaps=True)
     assert swapped.score_after <= single.score_after
     assert vars(swapped.without_swaps) == vars(single.worth)
     assert swapped.uses_swaps == (swapped.score_after < single.score_after)
-    assert swapped.uses_swaps == (seed in {2, 10, 38})
+    assert swapped.uses_swaps == (seed in {2, 3, 10})
     assert single.without_swaps is None
 
 
@@ -293,10 +294,10 @@ def test_only_what_may_move_is_moved(seed):
 @pytest.mark.parametrize("seed", range(30))
 def test_moves_of_one_set_touch_no_node_twice(seed):
     found = planned(read(uneven_cluster(seed)))
-    sets = report.job_sets(found.steps)
+    sets = hbal_lines.job_sets(found.steps)
     assert [step for jobs in sets for step in jobs] == found.steps
     for jobs in sets:
-        touched = [place for step in jobs for place in report.nodes_of(step)]
+        touched = [place for step in jobs for place in hbal_lines.nodes_of(step)]
         assert len(touched) == len(set(touched))
 
 
@@ -306,7 +307,7 @@ def test_what_blocks_a_move_that_would_gain_is_told_with_the_limit_it_breaks():
         cluster = read(uneven_cluster(seed))
         found = planned(cluster)
         limits, scope = state.MoveLimits(), everywhere(cluster)
-        told = report.blocked(found.cluster, scope, limits, anyone)
+        told = description.blocked(found.cluster, scope, limits, anyone)
         for each in told:
             assert each["gain"] > 0
             assert each["failure"].startswith("Fail")

@@ -21,9 +21,22 @@ from ansible_collections.holdfast.ha.tests.unit.placement.random_clusters import
 ROUNDING = 1e-7
 
 
-def search_of(seed, loads):
+def exclusive(text):
+    """Return the cluster with exclusive storage: an instance has one to three spindles."""
+    parts = text.split("\n\n")
+    rows = [line.split("|") for line in parts[2].splitlines()]
+    parts[2] = "\n".join(["|".join([*row, str(1 + len(row[1]) % 3)]) for row in rows])
+    nodes = [line.split("|") for line in parts[1].splitlines()]
+    for row in nodes:
+        held = sum(1 + len(each[1]) % 3 for each in rows if row[0] in each[6:8])
+        row[9], row[11], row[12] = str(held + 9), "Y", "9"
+    parts[1] = "\n".join(["|".join(row) for row in nodes])
+    return "\n\n".join(parts)
+
+
+def search_of(seed, loads, change=str):
     """Return a search in the cluster of *seed*, where *loads* in 10 instances have odd loads."""
-    cluster, _warnings = text_format.read_text(uneven_cluster(seed))
+    cluster, _warnings = text_format.read_text(change(uneven_cluster(seed)))
     rng = random.Random(seed)
     setup.set_loads(
         cluster,
@@ -47,6 +60,50 @@ def all_moves(current):
             for target in [-1] if kind == state.FAILOVER else targets:
                 if target not in (instance.primary, instance.secondary):
                     yield index, kind, target
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_exclusive_storage_has_bounds_and_estimates_as_well(seed):
+    current = search_of(seed, 0, exclusive)
+    assert current.cluster().nodes[0].exclusive
+    assert current._bounds is not None
+    for _step in range(6):
+        made = [choice for each in all_moves(current) if (choice := current.made(*each))]
+        for choice in made:
+            change = current._quick(choice.instance, choice.kind, choice.target)
+            assert change == pytest.approx(choice.score - current.value, abs=ROUNDING)
+        best = min([choice.score for choice in made], default=current.value)
+        found = current.best()
+        if not found:
+            assert best >= current.value - ROUNDING
+            return
+        assert found[0].score <= best + ROUNDING
+        current.put(found[0].moved)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_on_exclusive_storage_a_node_with_little_disk_takes_the_small_instances(seed):
+    def little_disk(text):
+        parts = exclusive(text).split("\n\n")
+        nodes = [line.split("|") for line in parts[1].splitlines()]
+        for row in nodes[::2]:
+            row[5] = str(min(int(row[5]), 12 * 1024))
+        vms = [line.split("|") for line in parts[2].splitlines()]
+        for row in vms:
+            row[1], row[3], row[11] = "1024", "1", "1"
+        parts[1], parts[2] = ("\n".join(["|".join(row) for row in rows]) for rows in (nodes, vms))
+        return "\n\n".join(parts)
+
+    current = search_of(seed, 0, little_disk)
+    for _step in range(6):
+        made = [choice for each in all_moves(current) if (choice := current.made(*each))]
+        best = min([choice.score for choice in made], default=current.value)
+        found = current.best()
+        if best >= current.value - ROUNDING:
+            return
+        assert found
+        assert found[0].score <= best + ROUNDING
+        current.put(found[0].moved)
 
 
 @pytest.mark.parametrize("loads", [0, 5, 10])

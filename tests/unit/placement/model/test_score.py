@@ -85,7 +85,7 @@ def test_what_is_added_and_removed_leaves_a_node_as_it_was():
 def test_no_bound_lies_above_the_score_of_its_pair():
     for cluster, nodes, placed in random_clusters(60):
         score = Score(cluster.nodes)
-        bounds = PairBounds(score, placed, nodes, nodes)
+        bounds = PairBounds(score, placed, nodes)
         for i, first in enumerate(nodes):
             assert bounds.primary_rows[i] == _as_primary(first, placed)
             for j, second in enumerate(nodes):

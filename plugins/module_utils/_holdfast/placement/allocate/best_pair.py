@@ -10,7 +10,7 @@ the better ones of these are counted: htools tries one after the other until one
 
 from __future__ import annotations
 
-from ...hints import TYPE_CHECKING, Iterator, Mapping, Sequence, dataclass
+from ...hints import TYPE_CHECKING, Callable, Iterator, Mapping, Sequence
 from ..model.admission import with_primary, with_secondary
 from ..model.cluster import Instance, Node
 from ..model.moves import common_locations
@@ -55,7 +55,8 @@ def pairs_of(primary: Node, secondaries: Sequence[Node], barred: Mapping[int, se
 class BestPair:
     """The search among the pairs of *primaries* and *secondaries* that are possible.
 
-    *barred* names, for the number of a secondary, the primaries that it cannot go with.
+    *barred* names, for the number of a secondary, the primaries that it cannot go with.  If
+    *accepts* is given, a primary is possible if that accepts it as well; it is asked late.
     """
 
     def __init__(
@@ -64,8 +65,10 @@ class BestPair:
         primaries: Sequence[Node],
         secondaries: Sequence[Node],
         barred: Mapping[int, set[int]],
+        accepts: Callable[[Node], bool] | None = None,
     ) -> None:
         self._search = search
+        self._accepts = accepts
         self._primaries = primaries
         self._secondaries = secondaries
         self._barred = barred
@@ -81,20 +84,26 @@ class BestPair:
         primaries, secondaries = self._primaries, self._secondaries
         if not primaries or not secondaries:
             return FIRST
-        bounds = PairBounds(self._search.score, self._search.instance, primaries, secondaries)
+        nodes = list({node.index: node for node in (*primaries, *secondaries)}.values())
+        bounds = PairBounds(self._search.score, self._search.instance, nodes)
         self._slack = bounds.slack
-        self._falling = {node.index for node, falls in zip(secondaries, bounds.falling) if falls}
-        seconds = _kinds(self._secondaries, bounds.secondary, bounds.secondary_rows)
+        self._falling = {node.index for node, falls in zip(nodes, bounds.falling) if falls}
+        firsts = _kinds(nodes, primaries, bounds.primary, bounds.primary_rows)
+        seconds = _kinds(nodes, secondaries, bounds.secondary, bounds.secondary_rows)
         for kind in seconds:
             self._kinds.setdefault(kind.location, []).append(kind)
         lowest = seconds[0].bound
         redundancy = self._search.redundancy
         certain = redundancy is None or not redundancy.secondaries_in_doubt(self._secondaries)
         best: Place = FIRST
-        for first in _kinds(primaries, bounds.primary, bounds.primary_rows):
+        for first in firsts:
             if certain or redundancy is None:
                 if first.bound + lowest - self._slack > best[0]:
                     break
+                if self._accepts is not None:
+                    first.members = list(filter(self._accepts, first.members))
+                    if not first.members:
+                        continue
                 best = self._best_with(first, best, None)
                 continue
             for node in first.members:
@@ -183,27 +192,47 @@ class BestPair:
         return best
 
 
-@dataclass
 class Kind:
-    """Nodes that are equally good in a role, the last one first, and their bound."""
+    """Nodes that are equally good in a role, the last one first, and their bound.
 
-    bound: float
-    location: frozenset[str]
-    members: list[Node]
+    No dataclass: an evacuation makes thousands of them.
+    """
+
+    __slots__ = ("bound", "location", "members")
+
+    def __init__(self, bound: float, location: frozenset[str], members: list[Node]) -> None:
+        self.bound = bound
+        self.location = location
+        self.members = members
 
 
 def _kinds(
-    nodes: Sequence[Node], bounds: Sequence[float], rows: Sequence[tuple[float, ...]]
+    nodes: Sequence[Node],
+    possible: Sequence[Node],
+    bounds: Sequence[float],
+    rows: Sequence[tuple[float, ...]],
 ) -> list[Kind]:
-    """Return *nodes* by kind, the kind with the lowest bound first."""
-    kinds: dict[tuple[float, tuple[float, ...], frozenset[str]], Kind] = {}
-    for node, bound, row in zip(nodes, bounds, rows):
-        key = (bound, row, node.location)
-        kind = kinds.get(key)
-        if kind is None:
-            kinds[key] = Kind(bound, node.location, [node])
+    """Return those of *nodes* that are *possible* by kind, the kind with the lowest bound first.
+
+    The bounds and the rows are those of *nodes*.
+    """
+    kinds: list[Kind] = []
+    begin = 0
+    wanted = {node.index for node in possible}
+    places = [place for place, node in enumerate(nodes) if node.index in wanted]
+    order = sorted(places, key=bounds.__getitem__)
+    for end in range(1, len(order) + 1):
+        bound = bounds[order[begin]]
+        if end < len(order) and bounds[order[end]] == bound:
+            continue
+        # Mostly one node: to compare its row with those of others takes longer.
+        alike: dict[tuple[tuple[float, ...], frozenset[str]], list[Node]] = {}
+        if end - begin > 1:
+            for place in order[begin:end]:
+                alike.setdefault((rows[place], nodes[place].location), []).insert(0, nodes[place])
+            kinds += [Kind(bound, key[1], members) for key, members in alike.items()]
         else:
-            kind.members.append(node)
-    for kind in kinds.values():
-        kind.members.reverse()
-    return sorted(kinds.values(), key=lambda kind: kind.bound)
+            node = nodes[order[begin]]
+            kinds.append(Kind(bound, node.location, [node]))
+        begin = end
+    return kinds

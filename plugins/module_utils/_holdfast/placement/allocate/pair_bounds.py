@@ -16,7 +16,7 @@ from __future__ import annotations
 from math import sqrt
 
 from ...hints import Sequence
-from ..model.admission import with_primary, with_secondary
+from ..model.admission import with_primary
 from ..model.cluster import Instance, Node
 from ..model.score import (
     AT_BOTH,
@@ -54,35 +54,34 @@ NARROW = 1e-6
 
 
 class PairBounds:
-    """Lower bounds: the score of a pair is at least ``primary[i] + secondary[j]``.
+    """Lower bounds: the score of a pair of *nodes* is at least ``primary[i] + secondary[j]``.
 
-    Both are in the order of the nodes given.  ``slack`` is the most by which rounding puts a
-    bound above the score.  ``primary_rows`` and ``secondary_rows`` are the values of each node
-    afterwards, equal for equally good nodes; ``falling`` says for which secondaries more
-    reserved memory may improve the score.
+    ``slack`` is the most by which rounding puts a bound above the score.  ``primary_rows`` and
+    ``secondary_rows`` are the values of each node afterwards, equal for equally good nodes;
+    ``falling`` says for which secondaries more reserved memory may improve the score.
+
+    Disks and spindles are the same in both roles, so each node is looked at once.
     """
 
-    def __init__(
-        self,
-        score: Score,
-        instance: Instance,
-        primaries: Sequence[Node],
-        secondaries: Sequence[Node],
-    ) -> None:
+    def __init__(self, score: Score, instance: Instance, nodes: Sequence[Node]) -> None:
         self._score = score
         self._instance = instance
-        self.primary_rows = [_as_primary(node, instance) for node in primaries]
-        self.secondary_rows = [_as_secondary(node, instance) for node in secondaries]
-        before_primary = [score.rows[node.index] for node in primaries]
-        before_secondary = [score.rows[node.index] for node in secondaries]
-        self.primary = self._alone(primaries, before_primary)
-        self.secondary, self.falling = self._reserved(secondaries, before_secondary)
-        for place in AT_BOTH:
-            self._add_chord(place, before_primary, before_secondary)
+        self.primary_rows = [_as_primary(node, instance) for node in nodes]
+        before = [score.rows[node.index] for node in nodes]
+        self._columns = list(zip(*self.primary_rows)), list(zip(*before))
+        needed = instance.reserved_memory
+        reserved = [max(node.reserved, needed) / node.total_memory for node in nodes]
+        self.secondary_rows: list[Row] = list(
+            zip(reserved, *[self._columns[0][place] for place in AT_BOTH])
+        )
+        self.primary = self._alone(nodes)
+        self.secondary, self.falling = self._reserved(nodes, before, reserved)
+        for place, weight in _together(AT_BOTH, score, self._columns):
+            self._add_chord(place, weight)
         narrow = min(score.variances) < NARROW
         self.slack = 1e-7 if narrow else 1e-10 * max(1.0, abs(min(self.primary, default=0.0)))
 
-    def _alone(self, nodes: Sequence[Node], before: Sequence[Row]) -> list[float]:
+    def _alone(self, nodes: Sequence[Node]) -> list[float]:
         """Return what changes at the primary only, with all that does not change."""
         score, instance = self._score, self._instance
         base = (
@@ -95,12 +94,11 @@ class PairBounds:
             + WEIGHT["reserved_mem_rtotal"] * score.totals[3]
         )
         sums = [base + self._summed_at(node, instance) for node in nodes]
-        for place, weight in _weights_at_primary(self.primary_rows, before):
-            variance, total = score.variances[place], score.sums[place]
-            moved = _moved(place, self.primary_rows, before, score.count, total)
+        for place, weight in _together(AT_PRIMARY, score, self._columns):
+            variance = score.variances[place]
             sums = [
                 bound + weight * sqrt(variance + step if variance + step > 0 else 0.0)
-                for bound, step in zip(sums, moved)
+                for bound, step in zip(sums, self._moved(place))
             ]
         return sums
 
@@ -119,8 +117,18 @@ class PairBounds:
         tags = WEIGHT["pri_tags_score"] * (new[1] - old[1])
         return new[0] - old[0] + tags + new[2] - old[2] + shared
 
+    def _moved(self, place: int) -> list[float]:
+        """Return by how much the variance of the term at *place* grows at each node."""
+        after, before = (columns[place] for columns in self._columns)
+        count, double = self._score.count, 2 * self._score.sums[place]
+        square = count * count
+        return [
+            (count * (y * y - x * x) - (double + y - x) * (y - x)) / square
+            for x, y in zip(before, after)
+        ]
+
     def _reserved(
-        self, nodes: Sequence[Node], before: Sequence[Row]
+        self, nodes: Sequence[Node], before: Sequence[Row], reserved: Sequence[float]
     ) -> tuple[list[float], list[bool]]:
         """Return what changes at the secondary only: its reserved memory."""
         score, needed = self._score, self._instance.reserved_memory
@@ -128,8 +136,8 @@ class PairBounds:
         variance = score.variances[RESERVED]
         weight = WEIGHT["reserved_mem_rtotal"]
         bounds, falling = [], []
-        for node, old, new in zip(nodes, before, self.secondary_rows):
-            x, y = old[RESERVED], new[RESERVED]
+        for node, old, y in zip(nodes, before, reserved):
+            x = old[RESERVED]
             bound = _reserved_part(variance, count, total, x, y, weight)
             fixed = 0.0
             if node.short:
@@ -151,22 +159,14 @@ class PairBounds:
             falling.append(falls and bool(node.peers))
         return bounds, falling
 
-    def _add_chord(self, place: int, primaries: Sequence[Row], secondaries: Sequence[Row]) -> None:
-        """Add the bound of a deviation that changes at both nodes."""
-        score, weight = self._score, WEIGHTS[place]
-        variance, total, count = score.variances[place], score.sums[place], score.count
-        at_primary = _moved(place, self.primary_rows, primaries, count, total)
-        at_secondary = _moved(place, self.secondary_rows, secondaries, count, total)
-        if not at_primary or not at_secondary:
-            return
-        furthest = max(
-            [abs(new[place] - old[place]) for new, old in zip(self.primary_rows, primaries)]
-        )
-        factor = 2 * furthest / (count * count)
-        at_secondary = [
-            step - factor * abs(new[place] - old[place])
-            for step, new, old in zip(at_secondary, self.secondary_rows, secondaries)
-        ]
+    def _add_chord(self, place: int, weight: float) -> None:
+        """Add the bound of the deviation at *place*, which changes at both nodes."""
+        variance, count = self._score.variances[place], self._score.count
+        after, before = (columns[place] for columns in self._columns)
+        at_primary = self._moved(place)
+        steps = [abs(new - old) for new, old in zip(after, before)]
+        factor = 2 * max(steps) / (count * count)
+        at_secondary = [moved - factor * step for moved, step in zip(at_primary, steps)]
         low = max(0.0, variance + min(at_primary) + min(at_secondary))
         high = variance + max(at_primary) + max(at_secondary)
         root = sqrt(low)
@@ -178,30 +178,27 @@ class PairBounds:
         self.secondary = [bound + step * rise for bound, step in zip(self.secondary, at_secondary)]
 
 
-def _weights_at_primary(after: Sequence[Row], before: Sequence[Row]) -> list[tuple[int, float]]:
-    """Return the deviations of `AT_PRIMARY` with their weights, equal loads as one.
+def _together(
+    places: Sequence[int], score: Score, columns: Sequence[Sequence[Row]]
+) -> list[tuple[int, float]]:
+    """Return *places* with their weights, those whose values are equal in all *columns* as one.
 
-    The three loads of a primary are equal unless the load of each instance was measured.
+    The three loads of a primary are equal unless the load of each instance was measured, and most
+    clusters have no forthcoming instances.
     """
-    terms = [(place, WEIGHTS[place]) for place in AT_PRIMARY]
-    for rows in (after, before):
-        for row in rows:
-            if not row[CPU_LOAD] == row[MEMORY_LOAD] == row[NET_LOAD]:
-                return terms
-    loads = (CPU_LOAD, MEMORY_LOAD, NET_LOAD)
-    rest = [term for term in terms if term[0] not in loads]
-    return [*rest, (CPU_LOAD, sum([WEIGHTS[place] for place in loads]))]
-
-
-def _moved(
-    place: int, after: Sequence[Row], before: Sequence[Row], count: float, total: float
-) -> list[float]:
-    """Return by how much the variance of the term *place* grows at each node."""
-    square = count * count
-    return [
-        (count * (y * y - x * x) - (2 * total + y - x) * (y - x)) / square
-        for x, y in zip([row[place] for row in before], [row[place] for row in after])
-    ]
+    if not all(columns):
+        return []
+    found: dict[int, float] = {}
+    for place in places:
+        same = place
+        for known in found:
+            alike = score.variances[place] == score.variances[known]
+            alike = alike and score.sums[place] == score.sums[known]
+            if alike and all(each[place] == each[known] for each in columns):
+                same = known
+                break
+        found[same] = found.get(same, 0.0) + WEIGHTS[place]
+    return list(found.items())
 
 
 def _reserved_part(
@@ -237,30 +234,5 @@ def _as_primary(node: Node, instance: Instance) -> Row:
         (node.free_memory_forth - instance.memory) / memory,
         (node.free_disk_forth - disk) / total if total else 1.0,
         (node.used_cpus_forth + vcpus) / cpus / node.cpu_speed,
-        (node.used_spindles_forth + use) / high,
-    )
-
-
-def _as_secondary(node: Node, instance: Instance) -> Row:
-    """Return the values of *node* with *instance* as secondary, of an unknown primary."""
-    if node.exclusive:
-        row = spread_values(with_secondary(node, instance, -1))
-        changing = (*AT_BOTH, RESERVED)
-        return tuple([each if place in changing else 0.0 for place, each in enumerate(row)])
-    high, total = node.high_spindles, node.total_disk
-    disk, use = instance.disk, instance.spindle_use
-    return (
-        0.0,
-        (node.free_disk - disk) / total if total else 1.0,
-        max(node.reserved, instance.reserved_memory) / node.total_memory,
-        0.0,
-        0.0,
-        0.0,
-        node.disk_load + instance.disk_load,
-        0.0,
-        (node.used_spindles + use) / high,
-        0.0,
-        (node.free_disk_forth - disk) / total if total else 1.0,
-        0.0,
         (node.used_spindles_forth + use) / high,
     )

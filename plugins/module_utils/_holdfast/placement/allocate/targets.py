@@ -184,10 +184,10 @@ def move_to_best_pair(
         start = first
         opcodes.append(migrate(instance, None))
     nodes = start.applied_to(cluster.nodes)
-    primaries, problem = _new_primaries(nodes, start, targets, force)
+    primaries = _NewPrimaries(nodes, start, force)
     best = _best_halves(cluster, start, primaries, targets, group, force)
     if best is None:
-        raise Unplaceable(_last_problem(nodes, start, primaries, targets, force) or problem)
+        raise Unplaceable(_last_problem(nodes, start, primaries, targets, force))
     primary, secondary = best
     half = _new_primary(nodes, start, primary, force)
     if isinstance(half, str):
@@ -209,12 +209,12 @@ def move_to_best_pair(
 def _best_halves(
     cluster: Cluster,
     start: Moved,
-    primaries: set[int],
+    primaries: _NewPrimaries,
     targets: list[int],
     group: int,
     force: bool,
 ) -> tuple[int, int] | None:
-    """Return the best new primary, of *primaries*, and secondary, of *targets*.
+    """Return the best new primary and secondary, of *targets*; *primaries* says which can be one.
 
     Whatever the steps, the instance is on its new nodes only in the end: so this is the search
     for a place in the cluster without it.
@@ -232,22 +232,23 @@ def _best_halves(
     # What its old nodes have in common does not count for the new ones.
     placed = instance.at(NO_NODE, NO_NODE, 0)
     search = Search(bare, scope, placed, Options(capacity_checks=False))
-    firsts = [bare.nodes[index] for index in targets if index in primaries]
+    firsts = [bare.nodes[index] for index in targets]
     seconds = []
     barred = {}
     force = force or nodes[primary].offline
+    among = set(targets)
     for index in targets:
-        failure, refused = as_secondary(bare.nodes[index], instance, primaries, force)
+        failure, refused = as_secondary(bare.nodes[index], instance, among, force)
         if failure is None:
             seconds.append(bare.nodes[index])
             barred[index] = refused
-    if firsts and seconds and short_way(search, [bare.nodes[index] for index in targets]):
-        best = BestPair(search, firsts, seconds, barred).best()
+    if seconds and short_way(search, firsts):
+        best = BestPair(search, firsts, seconds, barred, primaries.accepts).best()
     else:
         best = FIRST
         # Scored in full: what is no number stays none, and of equals the last is taken.
         undefined = isnan(search.score.value())
-        for first in firsts:
+        for first in filter(primaries.accepts, firsts):
             for second in seconds:
                 if first is not second and first.index not in barred[second.index]:
                     place = (inf, -first.index, -second.index)
@@ -256,13 +257,13 @@ def _best_halves(
 
 
 def _last_problem(
-    nodes: Sequence[Node], start: Moved, primaries: set[int], targets: list[int], force: bool
+    nodes: Sequence[Node], start: Moved, primaries: _NewPrimaries, targets: list[int], force: bool
 ) -> str:
     """Return why the last pair that was tried is not possible, as htools says for all."""
     for primary in reversed(targets):
-        half = _new_primary(nodes, start, primary, force) if primary in primaries else ""
+        half = primaries.failure(nodes[primary]) or _new_primary(nodes, start, primary, force)
         if isinstance(half, str):
-            return ""
+            return half
         between = half.applied_to(nodes)
         for secondary in reversed(targets):
             if secondary != primary:
@@ -272,48 +273,52 @@ def _last_problem(
     return ""
 
 
-def _new_primaries(
-    nodes: Sequence[Node], start: Moved, targets: list[int], force: bool
-) -> tuple[set[int], str]:
-    """Return those of *targets* that `_new_primary` accepts, and why it refused the last other.
+class _NewPrimaries:
+    """Which targets can become the new primary: those that `_new_primary` accepts.
 
-    The checks are those of the two moves, in their order, without making the moves: a target
+    The checks are those of its two moves, in their order, without making the moves: a target
     that takes the instance as its secondary and gives it up again is as it was.
     """
-    instance = start.instance
-    primary, leaving = nodes[instance.primary], nodes[instance.secondary]
-    bare = without_primary(primary, instance)
-    stays = primary_failure(bare, instance, True)
-    forced, without_home = force or leaving.offline, force or primary.offline
-    usual = not instance.forthcoming and instance.reserved_memory >= 0
-    possible, problem = set(), ""
-    for index in targets:
-        target = nodes[index]
+
+    def __init__(self, nodes: Sequence[Node], start: Moved, force: bool) -> None:
+        instance = start.instance
+        self._nodes, self._start, self._force = nodes, start, force
+        self._primary, leaving = nodes[instance.primary], nodes[instance.secondary]
+        self._bare = without_primary(self._primary, instance)
+        self._stays = primary_failure(self._bare, instance, True)
+        self._forced = force or leaving.offline
+        self._without_home = force or self._primary.offline
+        self._usual = not instance.forthcoming and instance.reserved_memory >= 0
+
+    def accepts(self, target: Node) -> bool:
+        """Return whether the instance can be moved to *target*."""
+        return self.failure(target) is None
+
+    def failure(self, target: Node) -> str | None:
+        """Return why the instance cannot be moved to *target*, None if it can."""
+        instance = self._start.instance
+        target = self._nodes[target.index]
         # The memory that a node keeps is not the most for one peer only in odd clusters.
         kept = max(target.peers.values()) if target.peers else 0
-        if not usual or target.exclusive or target.reserved != kept or index in instance.nodes:
-            half = _new_primary(nodes, start, index, force)
-            failure = half if isinstance(half, str) else None
-        else:
-            failure = secondary_failure(target, instance, instance.primary, forced) or stays
-            if failure is not None:
-                failure = _failed(TO_PRIMARY, failure)
-            else:
-                if target.short != (target.unallocated <= kept):
-                    target = target.copy()
-                    target.short = not target.short
-                failure = (
-                    migration_failure(primary, target)
-                    or primary_failure(target, instance, without_home)
-                    or secondary_failure(bare, instance, index, without_home, primary.offline)
-                )
-                if failure is not None:
-                    failure = _failed(FAIL_OVER, failure)
-        if failure is None:
-            possible.add(index)
-        else:
-            problem = failure
-    return possible, problem
+        odd = target.exclusive or target.reserved != kept or target.index in instance.nodes
+        if odd or not self._usual:
+            half = _new_primary(self._nodes, self._start, target.index, self._force)
+            return half if isinstance(half, str) else None
+        failure = secondary_failure(target, instance, instance.primary, self._forced)
+        failure = failure or self._stays
+        if failure is not None:
+            return _failed(TO_PRIMARY, failure)
+        if target.short != (target.unallocated <= kept):
+            target = target.copy()
+            target.short = not target.short
+        failure = (
+            migration_failure(self._primary, target)
+            or primary_failure(target, instance, self._without_home)
+            or secondary_failure(
+                self._bare, instance, target.index, self._without_home, self._primary.offline
+            )
+        )
+        return None if failure is None else _failed(FAIL_OVER, failure)
 
 
 def _new_primary(nodes: Sequence[Node], start: Moved, primary: int, force: bool) -> Moved | str:

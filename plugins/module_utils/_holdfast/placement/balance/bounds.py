@@ -11,19 +11,28 @@ gets).  Chords are kept for a while: when the variances change, only the gap get
 
 from __future__ import annotations
 
+from _operator import add, mul
 from math import inf
-from operator import add, mul
 
 from ...hints import Collection, Iterable, Sequence
 from ..model.cluster import Instance, Node
 from ..model.score import CPU_LOAD, DISK_LOAD, MEMORY_LOAD, NET_LOAD, WEIGHT, Score
 from .chords import LOADS, LoadGaps
 from .estimate import ROLES, Measures, kept_without
-from .state import ANYWHERE, FAILOVER, FAILOVER_REPLACE, PRIMARY, SECONDARY, TAKE_OVER, State
-from .tables import Tables
+from .state import (
+    ANYWHERE,
+    FAILOVER,
+    FAILOVER_REPLACE,
+    ON_PRIMARY,
+    PRIMARY,
+    SECONDARY,
+    TAKE_OVER,
+    State,
+)
+from .tables import LEAVES, PROMOTED, REPLACED, STEPS, SWAPPED, Tables
 
-ON_PRIMARY = (TAKE_OVER, PRIMARY, ANYWHERE)
-"""The kinds of move whose target becomes the primary; of the others it is the secondary."""
+ALL_KINDS = 5
+"""How many kinds of move an instance may make that has two nodes, unless they are limited."""
 LARGEST = 1e300
 """More than any change of a score, and less than what stands for no move at all."""
 
@@ -61,47 +70,78 @@ class Bounds(Tables):
         for place in (instance.primary, instance.secondary):
             self._at.setdefault(place, set()).add(index)
 
-    def _leaving(self, instance: Instance, kind: int, number: int) -> float:
-        """Return the least that a move of *kind* adds on the nodes where *instance* is."""
-        nodes, steps = self._nodes, self._steps[number]
-        places = (instance.primary, instance.secondary)
-        result = 0.0
-        for role, primary, secondary in ROLES[kind]:
-            if role > 1:
-                continue
-            node = nodes[places[role]]
-            held = len(node.primaries) + len(node.secondaries)
-            if node.offline:
-                result += WEIGHT["offline_all_cnt"] * (primary + secondary)
-                result += WEIGHT["offline_pri_cnt"] * primary
-                continue
-            if node.index not in self._slopes_of:
-                continue
-            if primary or secondary:
-                result += sum(map(mul, steps[primary, secondary], self._brief_slopes[node.index]))
-            if instance.forthcoming:
-                continue
-            if node.short:
-                result -= held
-            if secondary > 0:
-                result += self._kept(node, node.reserved, instance, number)
-            elif role == 1 and instance.template == "drbd":
-                base = kept_without(node, instance, instance.primary)
-                if kind == PRIMARY:
-                    result += self._kept(node, base, instance, number)
-                else:
-                    result += self._reserve(node, base, number)
-        return result - _most_by_tags(instance, nodes[instance.primary], kind)
+    def _least_parts(self, instance: Instance, number: int) -> list[float]:
+        """Return the least that each kind of move adds on the nodes where *instance* is.
+
+        What two kinds have in common is worked out once.
+        """
+        primary = self._nodes[instance.primary]
+        by_tags = _most_by_tags(instance, primary)
+        left = self._step(primary, instance, number, LEAVES)
+        parts = [inf] * len(ROLES)
+        if instance.template != "drbd":
+            parts[ANYWHERE] = left - by_tags
+            return parts
+        secondary = self._nodes[instance.secondary]
+        swapped = self._step(primary, instance, number, SWAPPED)
+        replaced = self._step(secondary, instance, number, REPLACED)
+        promoted = self._step(secondary, instance, number, PROMOTED)
+        stays = freed = 0.0
+        if not instance.forthcoming and secondary.index in self._slopes_of:
+            base = kept_without(secondary, instance, instance.primary)
+            if base != secondary.reserved:
+                freed = self._reserve(secondary, base, number)
+            stays = self._kept(secondary, base, instance, number)
+            stays -= self._held_short(secondary)
+        if not instance.forthcoming and primary.index in self._slopes_of:
+            swapped += self._kept(primary, primary.reserved, instance, number)
+        parts[FAILOVER] = swapped + promoted + freed - by_tags
+        parts[SECONDARY] = replaced + freed - _most_by_places(instance, primary)
+        parts[TAKE_OVER] = swapped + replaced + freed - by_tags
+        parts[PRIMARY] = left + stays - by_tags
+        parts[FAILOVER_REPLACE] = left + promoted + freed - by_tags
+        return parts
+
+    def least_of_tags(self, instance: Instance, kind: int) -> float:
+        """Return what the bound of a move of *kind* has for tags, whatever the target."""
+        primary = self._nodes[instance.primary]
+        most = _most_by_places if kind == SECONDARY else _most_by_tags
+        return -most(instance, primary)
+
+    def _step(self, node: Node, instance: Instance, number: int, step: int) -> float:
+        """Return what a *step* of `STEPS` adds on *node*.
+
+        Without what the memory that is kept there adds.
+        """
+        slopes = self._brief_slopes.get(node.index)
+        if slopes is None or node.offline:
+            return self._step_offline(node, step)
+        change: float = sum(map(mul, self._steps[number][step], slopes))
+        return (
+            change - self._held_short(node) if node.short and not instance.forthcoming else change
+        )
+
+    def _step_offline(self, node: Node, step: int) -> float:
+        """Return the same for a node that is not in service, or not scored."""
+        if not node.offline:
+            return 0.0
+        primary, secondary = STEPS[step]
+        result = WEIGHT["offline_all_cnt"] * (primary + secondary)
+        return result + WEIGHT["offline_pri_cnt"] * primary
+
+    def _held_short(self, node: Node) -> int:
+        """Return how many instances count because *node* is short of memory."""
+        return len(node.primaries) + len(node.secondaries) if node.short else 0
 
     def _refresh(self, indexes: Iterable[int]) -> None:
         """Work out again what each of the instances *indexes* can gain at most."""
         for index in indexes:
             instance = self._instances[index]
-            number = self._class_of[index]
-            parts = [inf] * len(ROLES)
-            for kind in self._limits.kinds(instance, self._nodes):
-                parts[kind] = self._leaving(instance, kind, number)
-            self._parts[index] = parts
+            found = self._least_parts(instance, self._class_of[index])
+            kinds = self._limits.kinds(instance, self._nodes)
+            if len(kinds) < ALL_KINDS:
+                found = [bound if kind in kinds else inf for kind, bound in enumerate(found)]
+            self._parts[index] = found
 
     def drop(self, index: int) -> None:
         """Forget the instance *index*; it is gone from the instances already."""
@@ -248,15 +288,22 @@ def _disks_leave(instance: Instance, kind: int) -> int:
     return instance.secondary if kind in (SECONDARY, TAKE_OVER) else instance.primary
 
 
-def _most_by_tags(instance: Instance, primary: Node, kind: int) -> float:
-    """Return the most that leaving its *primary* can better the terms of tags."""
-    if instance.forthcoming:
-        most = 0.0
-    else:
-        most = float(instance.location_score + len(instance.desired - primary.location))
-    if instance.exclusion and kind != SECONDARY:
+def _most_by_tags(instance: Instance, primary: Node) -> float:
+    """Return the most that running elsewhere than on its *primary* can better the terms of tags."""
+    most = _most_by_places(instance, primary)
+    if instance.exclusion:
         met = sum([primary.exclusion.get(tag, 0) > 1 for tag in instance.exclusion])
         most += WEIGHT["pri_tags_score"] * met
         if not instance.forthcoming:
             most += len(primary.location) * len(instance.exclusion)
     return most
+
+
+def _most_by_places(instance: Instance, primary: Node) -> float:
+    """Return the most that another place can better the terms of locations."""
+    if instance.forthcoming:
+        return 0.0
+    most = instance.location_score
+    if instance.desired:
+        most += len(instance.desired - primary.location)
+    return float(most)

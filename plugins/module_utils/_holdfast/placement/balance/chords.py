@@ -63,6 +63,12 @@ class Chords:
         self.means = [total / score.count for total in score.sums]
         self._sums = list(score.sums)
         self._levels = levels
+        weighted = [place for place, weight in enumerate(self.weights) if weight]
+        of_disks = [each for each in (*AT_BOTH, RESERVED) if each != DISK_LOAD]
+        self._weighted = weighted
+        self._disks = [each for each in weighted if each in of_disks]
+        self._loads = [each for each in weighted if each in LOADS]
+        self._rest = [each for each in weighted if each not in (*of_disks, *LOADS, DISK_LOAD)]
         columns = list(zip(*measures.units.values()))
         # A node may have less than nothing of something.
         self._most: list[float] = [max(map(abs, column)) for column in columns]
@@ -101,31 +107,34 @@ class Chords:
 
         The gap of what a secondary counts in and that of the rest; then of their loads.
         """
-        of_levels: list[list[float]] = []
-        for place, (least, most) in enumerate(_ends(score)):
+        of_levels: dict[int, list[float]] = {DISK_LOAD: [0.0] * len(self.slopes[DISK_LOAD])}
+        ends = _ends(score)
+        for place in self._weighted:
+            least, most = ends[place]
             drift = abs(score.sums[place] - self._sums[place]) / self.count
-            of_levels.append(
-                [
-                    self._gap(score.variances[place], place, level, most - least, drift)
-                    for level in range(len(self.slopes[place]))
-                ]
-            )
+            of_levels[place] = [
+                self._gap(score.variances[place], place, level, most - least, drift)
+                for level in range(len(self.slopes[place]))
+            ]
         known: dict[tuple[int, ...], tuple[float, float, float, float]] = {}
         found = []
         for levels in self._levels.of_kind:
             if levels not in known:
-                gaps = [each[n] for each, n in zip(of_levels, levels)]
-                disks = sum([gaps[each] for each in (*AT_BOTH, RESERVED) if each != DISK_LOAD])
-                loads = sum([gaps[each] for each in LOADS])
-                rest = sum(gaps) - disks - loads - gaps[DISK_LOAD]
-                known[levels] = (disks, rest, gaps[DISK_LOAD], loads)
+                disks = rest = loads = 0.0
+                for place in self._disks:
+                    disks += of_levels[place][levels[place]]
+                for place in self._rest:
+                    rest += of_levels[place][levels[place]]
+                for place in self._loads:
+                    loads += of_levels[place][levels[place]]
+                known[levels] = (disks, rest, of_levels[DISK_LOAD][levels[DISK_LOAD]], loads)
             found.append(known[levels])
         return found
 
     def _gap(self, variance: float, place: int, level: int, apart: float, drift: float) -> float:
         """Return how far the root is above the chord, at most, of one deviation and level."""
         reach, slope = self._levels.reach[place][level], self.slopes[place][level]
-        if not reach or not self.weights[place]:
+        if not reach:
             return 0.0
         root, weight = sqrt(variance), self.weights[place]
         low, high = self._range(variance, place, reach, apart)

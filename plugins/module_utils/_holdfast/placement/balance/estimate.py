@@ -8,7 +8,7 @@ possible is not checked.
 
 from __future__ import annotations
 
-from math import sqrt
+from math import isfinite, sqrt
 
 from ...hints import Iterable, Mapping, Sequence
 from ..model.cluster import Instance, Node
@@ -29,14 +29,30 @@ ROLES: dict[int, tuple[tuple[int, int, int], ...]] = {
 """How many primaries and secondaries more or less each kind of move gives to each node."""
 
 
-def primary_sizes(instance: Instance) -> Sizes:
+def measurable(
+    nodes: Sequence[Node], scope: Iterable[int], instances: Iterable[Instance], score: Score
+) -> bool:
+    """Return whether sizes describe what *instances* add to the *score* of the nodes *scope*.
+
+    All values have to be numbers.  Nodes count either disks or spindles of their own (exclusive
+    storage), all the same; and then the spindles of each instance have to be known.
+    """
+    if not all(isfinite(value) for row in score.rows.values() for value in row):
+        return False
+    exclusive = {nodes[index].exclusive for index in scope}
+    if exclusive == {False}:
+        return True
+    return exclusive == {True} and all(instance.spindles is not None for instance in instances)
+
+
+def primary_sizes(instance: Instance, exclusive: bool) -> Sizes:
     """Return what *instance* adds to the value of each deviation on its primary.
 
-    In the units of the node's total.  No node here counts spindles as disks.
+    In the units of the node's total.  With *exclusive* storage spindles count as disks.
     """
     real = 0 if instance.forthcoming else 1
-    disk = instance.disk if instance.local else 0
-    use = instance.spindle_use if instance.local else 0
+    disk = _disk_size(instance, exclusive) if instance.local or exclusive else 0
+    use = instance.spindle_use if instance.local and not exclusive else 0
     cpus = instance.vcpus if instance.online else 0
     return (
         float(-instance.running_memory),
@@ -55,18 +71,25 @@ def primary_sizes(instance: Instance) -> Sizes:
     )
 
 
-def secondary_sizes(instance: Instance) -> Sizes:
+def _disk_size(instance: Instance, exclusive: bool) -> int:
+    """Return the disk of *instance* in MiB, with *exclusive* storage in spindles."""
+    return (instance.spindles or 0) if exclusive else instance.disk
+
+
+def secondary_sizes(instance: Instance, exclusive: bool) -> Sizes:
     """Return the same for its secondary; the memory kept there depends on the other node."""
     real = 0 if instance.forthcoming else 1
-    disk, use = float(-instance.disk), float(instance.spindle_use)
+    disk = float(-_disk_size(instance, exclusive))
+    use = 0.0 if exclusive else float(instance.spindle_use)
     load = instance.disk_load * real
     return (0.0, disk * real, 0.0, 0.0, 0.0, 0.0, load, 0.0, use * real, 0.0, disk, 0.0, use)
 
 
 def units(node: Node) -> Sizes:
-    """Return what one of each size adds to the values of *node*, which has no exclusive storage."""
+    """Return what one of each size adds to the values of *node*."""
     memory = 1 / node.total_memory if node.total_memory else 0.0
-    disk = 1 / node.total_disk if node.total_disk else 0.0
+    total = node.total_spindles if node.exclusive else node.total_disk
+    disk = 1 / total if total else 0.0
     speed = node.total_cpus * node.cpu_speed
     cpus = 1 / speed if speed else 0.0
     high = 1 / node.high_spindles if node.high_spindles else 0.0
@@ -113,8 +136,9 @@ class Measures:
         score: Score,
     ) -> None:
         self.units = {index: units(nodes[index]) for index in targets}
+        exclusive = any(nodes[index].exclusive for index in self.units)
         self.sizes = {
-            index: (primary_sizes(instance), secondary_sizes(instance))
+            index: (primary_sizes(instance, exclusive), secondary_sizes(instance, exclusive))
             for index, instance in instances.items()
         }
         own = [self.units[index] for index in score.rows]
@@ -126,18 +150,23 @@ class Estimate:
 
     def __init__(self, nodes: Sequence[Node], score: Score, measures: Measures) -> None:
         self._nodes = nodes
+        self.follow(score)
+        self._sizes = measures.sizes
+        self._units = measures.units
+        self._weights = measures.weights
+        self._weights_of_disks = [each for each in self._weights if each[0] in AT_BOTH]
+        self._places = any(nodes[index].location for index in score.rows)
+
+    def follow(self, score: Score) -> None:
+        """Estimate from now on what moves change of *score*, that of the nodes as they are now."""
         self._rows = score.rows
         self._count = score.count
         self._sums = score.sums
         self._variances = score.variances
         self._roots = [sqrt(variance) for variance in score.variances]
         self._pairs = score.pairs
-        self._sizes = measures.sizes
-        self._units = measures.units
-        self._weights = measures.weights
-        self._weights_of_disks = [each for each in self._weights if each[0] in AT_BOTH]
-        self._places = any(nodes[index].location for index in score.rows)
         self._kept_without: dict[int, int] = {}
+        self._known_located: dict[tuple[int, int, frozenset[str] | None], float] = {}
 
     def change(self, instance: Instance, kind: int, target: int) -> float:
         """Return the change of the score if *instance* makes the move; less is better."""
@@ -145,6 +174,8 @@ class Estimate:
         if kind == SECONDARY and instance.secondary in self._rows and not self._places:
             return self._change_of_secondary(instance, target, sizes[1])
         places = (instance.primary, instance.secondary, target)
+        if kind == ANYWHERE and instance.primary in self._rows:
+            return self._change_anywhere(instance, places, sizes[0])
         roles = ROLES[kind]
         first, second = sizes
         n, sums, variances, roots = self._count, self._sums, self._variances, self._roots
@@ -168,33 +199,34 @@ class Estimate:
                 variances[place] + (n * squares - 2 * sums[place] * total - total * total) / square
             )
             result += weight * (sqrt(moved if moved > 0 else 0.0) - roots[place])
-        if instance.exclusion:
-            result += self._tags(instance, places, roles)
+        result += self.change_of_tags(instance, kind, target)
         if instance.forthcoming:
             return result
-        return (
-            result
-            + self._kept(instance, kind, places, roles)
-            + self._located(instance, kind, places)
-        )
+        return result + self._kept(instance, kind, places, roles)
+
+    def counts_tags_of(self, instance: Instance) -> bool:
+        """Return whether a move of *instance* may change a term of tags."""
+        return bool(instance.exclusion or instance.desired or self._places)
+
+    def change_of_tags(self, instance: Instance, kind: int, target: int) -> float:
+        """Return the part of exclusion tags and locations, if *instance* makes the move."""
+        places = (instance.primary, instance.secondary, target)
+        result = self._tags(instance, places, ROLES[kind]) if instance.exclusion else 0.0
+        if instance.forthcoming or not (instance.desired or self._places):
+            return result
+        # Of a target only its location counts, and few nodes have one of their own.
+        location = self._nodes[target].location if target >= 0 else None
+        key = (instance.index, kind, location)
+        located = self._known_located.get(key)
+        if located is None:
+            located = self._known_located[key] = self._located(instance, kind, places)
+        return result + located
 
     def _change_of_secondary(self, instance: Instance, target: int, sizes: Sizes) -> float:
         """Return the same for a new secondary, by far the most frequent question, faster."""
         node, other = self._nodes[instance.secondary], self._nodes[target]
         row, other_row = self._rows[node.index], self._rows[target]
-        unit, other_unit = self._units[node.index], self._units[target]
-        n, sums, variances, roots = self._count, self._sums, self._variances, self._roots
-        square = n * n
-        result = 0.0
-        for place, weight in self._weights_of_disks:
-            size = sizes[place]
-            if size:
-                less, more = -size * unit[place], size * other_unit[place]
-                total = less + more
-                squares = (2 * row[place] + less) * less + (2 * other_row[place] + more) * more
-                change = n * squares - 2 * sums[place] * total - total * total
-                moved = variances[place] + change / square
-                result += weight * (sqrt(moved if moved > 0 else 0.0) - roots[place])
+        result = self._spread(self._weights_of_disks, sizes, node.index, target)
         if instance.forthcoming:
             return result
         kept = self._kept_without.get(instance.index)
@@ -208,18 +240,54 @@ class Estimate:
         if other_kept != other.reserved:
             more = other_kept / other.total_memory - other_row[RESERVED]
         if less or more:
-            total = less + more
+            n, total = self._count, less + more
             squares = (2 * row[RESERVED] + less) * less + (2 * other_row[RESERVED] + more) * more
-            change = n * squares - 2 * sums[RESERVED] * total - total * total
-            moved = variances[RESERVED] + change / square
+            change = n * squares - 2 * self._sums[RESERVED] * total - total * total
+            moved = self._variances[RESERVED] + change / (n * n)
             root = sqrt(moved if moved > 0 else 0.0)
-            result += WEIGHTS[RESERVED] * (root - roots[RESERVED])
+            result += WEIGHTS[RESERVED] * (root - self._roots[RESERVED])
             result += WEIGHT["reserved_mem_rtotal"] * total
         for each, most, step in ((node, kept, -1), (other, other_kept, 1)):
             if each.short or each.unallocated <= most:
                 held = len(each.primaries) + len(each.secondaries)
                 result += held + step if each.unallocated <= most else 0
                 result -= held if each.short else 0
+        return result
+
+    def _change_anywhere(
+        self, instance: Instance, places: tuple[int, int, int], sizes: Sizes
+    ) -> float:
+        """Return the same for another primary on shared storage, where no memory is kept."""
+        source, target = places[0], places[2]
+        result = self._spread(self._weights, sizes, source, target)
+        result += self.change_of_tags(instance, ANYWHERE, target)
+        if instance.forthcoming:
+            return result
+        for index, step in ((source, -1), (target, 1)):
+            node = self._nodes[index]
+            short = node.unallocated - step * instance.running_memory <= node.reserved
+            if short or node.short:
+                held = len(node.primaries) + len(node.secondaries)
+                result += (held + step if short else 0) - (held if node.short else 0)
+        return result
+
+    def _spread(
+        self, weights: Sequence[tuple[int, float]], sizes: Sizes, source: int, target: int
+    ) -> float:
+        """Return the part of the deviations *weights* if *sizes* go from *source* to *target*."""
+        row, other_row = self._rows[source], self._rows[target]
+        unit, other_unit = self._units[source], self._units[target]
+        n, sums, variances, roots = self._count, self._sums, self._variances, self._roots
+        square, result = n * n, 0.0
+        for place, weight in weights:
+            size = sizes[place]
+            if size:
+                less, more = -size * unit[place], size * other_unit[place]
+                total = less + more
+                squares = (2 * row[place] + less) * less + (2 * other_row[place] + more) * more
+                change = n * squares - 2 * sums[place] * total - total * total
+                moved = variances[place] + change / square
+                result += weight * (sqrt(moved if moved > 0 else 0.0) - roots[place])
         return result
 
     def _kept(
@@ -289,8 +357,6 @@ class Estimate:
         """Return the part of locations: common to both nodes, desired, or with exclusion tags."""
         nodes = self._nodes
         before = nodes[instance.primary]
-        if not instance.desired and not self._places:
-            return 0.0
         after = nodes[primary_after(kind, places)]
         other = secondary_after(kind, places)
         result = 0.0

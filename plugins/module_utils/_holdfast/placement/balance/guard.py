@@ -12,21 +12,28 @@ from __future__ import annotations
 
 from math import inf
 
-from ...hints import TYPE_CHECKING, Sequence
+from ...hints import TYPE_CHECKING, Iterable, Sequence
 from ..model.admission import policy_failure
 from ..model.cluster import RESTARTED_TEMPLATES, Instance, Node
 from ..model.moves import Moved
-from ..model.redundancy import can_evacuate, surely_stuck
 
 if TYPE_CHECKING:
     from .state import State
 
 
-class Guard:
-    """Whether a move of a *search* leaves every node as losable as it was."""
+KNOWN = 4096
+"""For how many lists of instances it is remembered what they need."""
 
-    def __init__(self, search: State) -> None:
+
+class Guard:
+    """Whether a move of a *search* leaves every node as losable as it was.
+
+    Unless it *keeps_n1*, it refuses nothing.
+    """
+
+    def __init__(self, search: State, keeps_n1: bool = True) -> None:
         self._search = search
+        self._keeps_n1 = keeps_n1
         self._known: dict[int, tuple[list[int], _Needs]] = {}
         nodes = search.nodes
         self._bound = any(nodes[index].migration for index in search.scope)
@@ -41,7 +48,7 @@ class Guard:
 
     def refuses(self, _index: int, moved: Moved) -> bool:
         """Return whether some node could not be lost any more once *moved* was made."""
-        return self.broken_by(moved) is not None
+        return self._keeps_n1 and self.broken_by(moved) is not None
 
     def broken_by(self, moved: Moved) -> int | None:
         """Return a node that could not be lost any more once *moved* was made, if any."""
@@ -86,6 +93,9 @@ class Guard:
         needs = self._needs(lost.others, placed)
         if needs.fit_however_placed(nodes, lost, search.scope):
             return True
+        # Imported here: most clusters are balanced without.
+        from ..model.redundancy import can_evacuate, surely_stuck
+
         cluster = search.cluster_with(nodes, placed)
         return not surely_stuck(cluster, lost, search.scope) and can_evacuate(
             cluster, lost, search.scope
@@ -99,6 +109,8 @@ class Guard:
         key = id(others)
         known = self._known.get(key)
         if known is None or known[0] is not others:
+            if len(self._known) >= KNOWN:
+                self._known.clear()
             instances = [placed.get(i) or self._search.instance(i) for i in others]
             known = self._known[key] = (others, _Needs(instances))
         return known[1]
@@ -166,8 +178,13 @@ class FreeSpace:
         self.disk = min(node.free_disk - 1, node.free_disk - low)
         self.memory_forth = node.free_memory_forth if soft else inf
         self.disk_forth = min(node.free_disk_forth - 1, node.free_disk_forth - low) if soft else inf
-        self.spindles = self.cpus = inf
-        if soft:
+        self.spindles: float = inf
+        self.cpus = inf
+        if node.exclusive:
+            self.spindles = node.free_spindles
+            if soft:
+                self.spindles = min(self.spindles, node.free_spindles_forth)
+        elif soft:
             used = max(node.used_spindles, node.used_spindles_forth)
             self.spindles = node.high_spindles - used + ROUNDING
         ratio = node.policy.vcpu_ratio
@@ -175,32 +192,53 @@ class FreeSpace:
             cpus = max(node.used_cpus, node.used_cpus_forth)
             self.cpus = ratio * node.total_cpus - cpus + ROUNDING
 
-    def for_primary(self, instance: Instance) -> bool:
-        """Return whether *instance* may have its primary here."""
-        if instance.forthcoming:
-            return True
-        return (
-            instance.running_memory < self.memory
-            and instance.memory < self.memory_forth
-            and (instance.vcpus <= self.cpus or not instance.online)
-            and (
-                not instance.local
-                or (
-                    instance.disk <= self.disk
-                    and instance.disk <= self.disk_forth
-                    and instance.spindle_use <= self.spindles
-                )
-            )
-        )
+    def for_primaries(self, needs: Sequence[tuple[float, ...]]) -> list[bool]:
+        """Return for each of `primary_needs` whether the instance may have its primary here."""
+        memory, forth, cpus, spindles = self.memory, self.memory_forth, self.cpus, self.spindles
+        disk = min(self.disk, self.disk_forth)
+        return [
+            need[0] < memory
+            and need[1] < forth
+            and need[2] <= cpus
+            and need[3] <= disk
+            and need[4] <= spindles
+            for need in needs
+        ]
 
-    def for_secondary(self, instance: Instance) -> bool:
-        """Return whether *instance* may have its secondary here."""
-        if instance.forthcoming:
-            return True
-        return (
-            instance.disk <= self.disk
-            and instance.disk <= self.disk_forth
-            and instance.spindle_use <= self.spindles
-            and instance.reserved_memory < self.kept
-            and instance.reserved_memory < self.memory_forth
-        )
+    def for_secondaries(self, needs: Sequence[tuple[float, ...]]) -> list[bool]:
+        """Return for each of `secondary_needs` whether the instance may have its secondary here."""
+        disk, spindles = min(self.disk, self.disk_forth), self.spindles
+        memory = min(self.kept, self.memory_forth)
+        return [need[0] <= disk and need[1] <= spindles and need[2] < memory for need in needs]
+
+
+def primary_needs(instance: Instance, storages: Iterable[bool]) -> tuple[float, ...]:
+    """Return what *instance* needs of its primary, as `FreeSpace` compares it."""
+    if instance.forthcoming:
+        return (-inf,) * 5
+    return (
+        instance.running_memory,
+        instance.memory,
+        instance.vcpus if instance.online else -inf,
+        instance.disk if instance.local else -inf,
+        _spindles(instance, storages) if instance.local else -inf,
+    )
+
+
+def secondary_needs(instance: Instance, storages: Iterable[bool]) -> tuple[float, ...]:
+    """Return what *instance* needs of its secondary, as `FreeSpace` compares it."""
+    if instance.template != "drbd":
+        return (inf,) * 3
+    if instance.forthcoming:
+        return (-inf,) * 3
+    return (instance.disk, _spindles(instance, storages), instance.reserved_memory)
+
+
+def _spindles(instance: Instance, storages: Iterable[bool]) -> float:
+    """Return the fewest spindles that *instance* takes on a node.
+
+    *storages* says of all nodes whether their storage is exclusive: both if they differ.
+    """
+    return min(
+        [(instance.spindles or 0) if one else instance.spindle_use for one in storages], default=0
+    )

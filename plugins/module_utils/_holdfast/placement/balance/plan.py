@@ -13,8 +13,8 @@ hbal takes the move with the best score, whatever it copies.  Here:
 - A move is made only if every node that could be lost still can be (`guard`).
 - Where no single move gains, two together may: a swap, or one that makes room for another.
 - The score never rises, except between the two moves of a pair if swaps are asked for.
-- With swaps the plan without them is made as well, and continued with pairs of moves: the result
-  is never worse than that plan.
+- With swaps the plan without them is made as well, and continued with pairs of moves; another
+  begins with moves that copy little.  The result is never worse than the plan without swaps.
 - In the end nothing gains: planning again from there finds nothing.
 """
 
@@ -22,7 +22,8 @@ from __future__ import annotations
 
 from ...hints import Callable
 from ..model.cluster import Cluster
-from .planner import Planner, Watch, merged
+from .order import merged
+from .planner import Planner, Watch
 from .search import PlanLimits, movable
 from .state import Made, MoveLimits, Plan, Worth
 
@@ -53,20 +54,41 @@ def make_plan(
     """
     if not aims.swaps:
         return _make_plan(cluster, scope, limits, aims, only, watch)
-    without = _make_plan(cluster, scope, limits, aims.left_after(0, 0, False), only, watch)
-    left = aims.left_after(len(without.steps), without.copied, True)
-    rest = _make_plan(without.cluster, scope, limits, left, only, watch)
-    best = without
-    if rest.steps:
-        best = _joined(without, rest, merged(cluster, scope, limits, without.steps + rest.steps))
-        best.given_up = without.given_up
-    other = _make_plan(cluster, scope, limits, aims, only, watch)
-    if other.score_after < best.score_after - ROUNDING:
-        best = other
-    best.uses_swaps = best is not without
-    best.without_swaps = without.worth
+    best = _with_swaps(cluster, scope, limits, aims, only, watch)
     if best.given_up is not None and best.score_after <= best.given_up.score + ROUNDING:
         best.given_up = None
+    return best
+
+
+def _with_swaps(
+    cluster: Cluster,
+    scope: list[int],
+    limits: MoveLimits,
+    aims: PlanLimits,
+    only: Callable[[str], bool],
+    watch: Watch | None,
+) -> Plan:
+    """Return the plan without swaps, or a better one with them."""
+    without = _make_plan(cluster, scope, limits, aims.left_after(0, 0, False), only, watch)
+    left = aims.left_after(len(without.steps), without.copied, True)
+    # No single move gains from there, whatever its price.
+    rest = _make_plan(without.cluster, scope, limits, left, only, watch, ())
+    best = without
+    if rest.steps:
+        best = _joined(
+            without, rest, merged(cluster, scope, limits, without.steps + rest.steps, aims.keep_n1)
+        )
+    if without.steps and not limits.evacuate:
+        # Pairs of moves often gain more after moves that are not the best by score.
+        chosen = movable(cluster, scope, limits, only)
+        other = Planner(cluster, scope, chosen, limits, aims, PRICES[-1], watch)
+        other.descend()
+        other.add_pairs()
+        if other.value < best.score_after - ROUNDING:
+            best = other.plan()
+    best.given_up = without.given_up
+    best.uses_swaps = best is not without
+    best.without_swaps = without.worth
     return best
 
 
@@ -77,8 +99,12 @@ def _make_plan(
     aims: PlanLimits,
     only: Callable[[str], bool],
     watch: Watch | None,
+    prices: tuple[float, ...] | None = None,
 ) -> Plan:
-    """Return the plan of one search, with or without swaps as *aims* say; see `make_plan`."""
+    """Return the plan of one search, with or without swaps as *aims* say; see `make_plan`.
+
+    Of its candidates with a price of data only those with *prices* are tried, if these are given.
+    """
     if all(cluster.nodes[index].offline for index in scope):
         # Nothing can move, and hbal gives no score to nodes of which none is in service.
         return Plan([], 0.0, 0.0, cluster)
@@ -97,12 +123,16 @@ def _make_plan(
     # Swaps are added to what was found, which has to keep every node losable for that.
     best = planner_with(0.0, keep_losable=aims.swaps)
     plan, most = best.plan(), best.as_made
-    fallen_back = plan.loses_node
+    fallen_back = plan.loses_node and aims.keep_n1
     if fallen_back:
         best = planner_with(0.0)
         plan = best.plan()
     size = len(chosen) * len(scope)
-    for price in _prices(size, fallen_back):
+    if prices is None:
+        # Where no move gains none does for another price, nor where no move copies anything.
+        copies = limits.disk_moves and any(cluster.instance(i).template == "drbd" for i in chosen)
+        prices = _prices(size, fallen_back) if plan.steps and copies else ()
+    for price in prices:
         other = planner_with(price)
         found = other.plan()
         if _preferred(found, plan, most):
@@ -112,7 +142,9 @@ def _make_plan(
         # hbal's rule may still find something from here that can be put in order.
         rest = _make_plan(plan.cluster, scope, limits, aims, only, watch)
         if rest.steps:
-            plan = _joined(plan, rest, merged(cluster, scope, limits, plan.steps + rest.steps))
+            plan = _joined(
+                plan, rest, merged(cluster, scope, limits, plan.steps + rest.steps, aims.keep_n1)
+            )
     if fallen_back and not _no_worse(plan, most):
         plan.given_up = most
     return plan

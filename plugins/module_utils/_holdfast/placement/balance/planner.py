@@ -1,15 +1,16 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Search for a plan: make moves within limits, and order them so that each instance moves once."""
+"""Search for a plan: make moves within limits; in the end each instance moves once (`order`)."""
 
 from __future__ import annotations
 
 from math import inf
 
-from ...hints import Callable, Sequence
+from ...hints import Callable
 from ..model.cluster import Cluster, Instance
 from ..model.moves import Moved
 from .guard import Guard
+from .order import merged
 from .search import LEAST_GAIN, PlanLimits, Search, first_best
 from .state import (
     ANYWHERE,
@@ -18,12 +19,10 @@ from .state import (
     Made,
     MoveLimits,
     Plan,
-    State,
     Worth,
     copied,
     kinds_between,
     made_of,
-    routes,
     target_of,
 )
 
@@ -67,11 +66,16 @@ class Planner:
         usual = max(1.0, disks[len(disks) // 2] / 1024) if disks else 1.0
         self._search = Search(cluster, scope, chosen, limits, price, usual)
         self._before = self._search.value
-        self._guard = Guard(self._search)
+        self._guard = Guard(self._search, aims.keep_n1)
         self._keep_losable = keep_losable
         self._broken = False
         self._made: list[Made] = []
         self._pairs: list[int] = []
+
+    @property
+    def value(self) -> float:
+        """The score after the moves so far."""
+        return self._search.value
 
     @property
     def as_made(self) -> Worth:
@@ -113,9 +117,9 @@ class Planner:
 
     def _take(self, choice: Choice) -> None:
         before = self._search.instances[choice.instance]
-        if not self._keep_losable and not self._broken:
+        if self._aims.keep_n1 and not self._keep_losable and not self._broken:
             self._broken = self._guard.broken_by(choice.moved) is not None
-        self._search.put(choice.moved)
+        self._search.put(choice.moved, choice.rescored)
         self._made.append(made_of(before, choice, self._search.value))
         if self._watch is not None:
             self._watch(len(self._made), self._search.value)
@@ -163,22 +167,20 @@ class Planner:
         are tried.
         """
         moved = {made.before.index: made.before for made in reversed(self._made)}
-        indexes = sorted(moved, key=lambda index: -moved[index].disk)
+        indexes = sorted(moved, key=lambda index: -moved[index].disk)[:count]
         self._search.gib_price = REFILL_PRICE
         unchecked: list[Moved] = []
-        for number, index in enumerate(indexes[:count], 1):
-            undo = self._traded(index, moved[index], most)
-            unchecked += undo
+        for number, index in enumerate(indexes, 1):
+            unchecked += self._traded(index, moved[index], most)
+            last = number == len(indexes)
             # To put a long plan in order takes a while.
-            last = number == min(count, len(indexes))
-            if not unchecked or not (last or len(unchecked) > len(plan.steps) // 40):
-                continue
-            found = self.plan()
-            if found.loses_node or found.copied >= plan.copied or len(found.steps) > most.moves:
-                self._take_back(unchecked)
-            else:
-                plan = found
-            unchecked = []
+            if unchecked and (last or len(unchecked) > len(plan.steps) // 40):
+                found = self.plan()
+                if found.loses_node or found.copied >= plan.copied or len(found.steps) > most.moves:
+                    self._take_back(unchecked)
+                else:
+                    plan = found
+                unchecked = []
         return plan
 
     def _traded(self, index: int, start: Instance, most: Worth) -> list[Moved]:
@@ -245,7 +247,7 @@ class Planner:
 
     def plan(self) -> Plan:
         """Return the plan: each instance moved once if there is such an order, else as found."""
-        once = merged(self._start, self._scope, self._limits, self._made)
+        once = merged(self._start, self._scope, self._limits, self._made, self._aims.keep_n1)
         steps = list(self._made) if once is None else once
         plan = Plan(steps, self._before, self._search.value, self._search.cluster())
         if once is None:
@@ -264,74 +266,3 @@ def _worth_more(
         return value - choice.score >= gain + aims.gain_per_gib * data / 1024
 
     return pays
-
-
-ATTEMPTS = 6
-"""How many orders are tried."""
-
-
-def merged(
-    cluster: Cluster, scope: list[int], limits: MoveLimits, made: Sequence[Made]
-) -> list[Made] | None:
-    """Return moves to the same end as *made* with as few moves of each instance as possible.
-
-    In their order every move is possible and does not raise the score; None if no such order
-    is found.  An instance without a straight way (two wait for each other's place, or tags
-    forbid it) goes the way of *made*.
-    """
-    ways: dict[int, list[Instance]] = {}
-    for each in made:
-        ways[each.after.index] = [*ways.pop(each.after.index, []), each.after]
-    order = list(ways)
-    detours: set[int] = set()
-    for _attempt in range(ATTEMPTS):
-        done: list[Made] = []
-        state = State(cluster, scope, order, limits)
-        left = {i: list(way) if i in detours else way[-1:] for i, way in ways.items()}
-        stuck = _make_all(state, left, order, done)
-        if not stuck:
-            return done
-        detours.update(stuck)
-        # What gains nothing in the end may gain while the cluster is less even.
-        order = stuck + [index for index in order if index not in stuck]
-    return None
-
-
-def _make_all(
-    state: State, ways: dict[int, list[Instance]], order: list[int], done: list[Made]
-) -> list[int]:
-    """Move each instance along its way; return those that do not reach its end."""
-    guard = Guard(state)
-    waiting = order
-    while waiting:
-        before = len(done)
-        waiting = [index for index in waiting if not _go(state, guard, ways[index], done)]
-        if len(done) == before:
-            break
-    return waiting
-
-
-def _go(state: State, guard: Guard, way: list[Instance], done: list[Made]) -> bool:
-    """Move an instance along its *way* as far as possible; return whether it is at the end."""
-    while way:
-        routes_on = routes(state.instances[way[0].index], way[0])
-        if not any(routes_on):
-            way.pop(0)
-        elif not any(_make(state, guard, way[0].index, *each[0], done) for each in routes_on):
-            return False
-    return True
-
-
-def _make(state: State, guard: Guard, index: int, kind: int, target: int, done: list[Made]) -> bool:
-    """Make a move of the instance *index* if it is possible now; return whether it was made."""
-    before = state.instances[index]
-    if kind not in state.limits.kinds(before, state.nodes):
-        return False
-    choice = state.made(index, kind, target)
-    if choice is None or choice.score > state.value + state.slack:
-        return False
-    if guard.refuses(index, choice.moved):
-        return False
-    state.put(choice.moved)
-    done.append(made_of(before, choice, state.value))
-    return True

@@ -22,11 +22,22 @@ from ..model.cluster import Cluster, Instance
 from ..model.moves import Moved
 from ..model.score import Score
 from .bounds import Bounds
-from .estimate import Estimate, Measures
-from .state import FAILOVER, MOVED_TEMPLATES, Choice, Made, MoveLimits, Plan, State, copied, made_of
+from .estimate import Estimate, Measures, measurable
+from .state import (
+    FAILOVER,
+    MOVED_TEMPLATES,
+    Choice,
+    Made,
+    MoveLimits,
+    Plan,
+    State,
+    cannot_leave,
+    copied,
+    made_of,
+    tags_forbid,
+)
 
 Refuse = Callable[[int, Moved], bool]
-
 
 RECENT = 8
 """How many good moves of a search are looked at first in the next, so that it prunes early."""
@@ -77,11 +88,9 @@ class Search(State):
         self._bounds = None
         self._changed.clear()
         self._moved_since.clear()
-        rows = self.score.rows
-        exclusive = any(self.nodes[index].exclusive for index in self.scope)
-        if exclusive or len(rows) < 2 or not isfinite(self.value):
+        if len(self.score.rows) < 2 or not isfinite(self.value):
             return
-        if not all(isfinite(value) for row in rows.values() for value in row):
+        if not measurable(self.nodes, self.scope, self.instances.values(), self.score):
             return
         self._bounds = Bounds(self, self._targets, self._measures, self._every)
 
@@ -91,10 +100,10 @@ class Search(State):
         if self._bounds is not None:
             self._bounds.drop(index)
 
-    def put(self, moved: Moved) -> None:
-        """Make the move *moved*."""
-        super().put(moved)
-        self._estimate = Estimate(self.nodes, self.score, self._measures)
+    def put(self, moved: Moved, score: Score | None = None) -> None:
+        """Make the move *moved*; *score* is the score after it, if it is known."""
+        super().put(moved, score)
+        self._estimate.follow(self.score)
         if self._bounds is None:
             return
         # Bounds that got wider let more estimates through than new ones in their first search.
@@ -200,22 +209,38 @@ class Search(State):
             if self._has(index, kind, target):
                 seen.add((index, kind, target))
                 yield index, kind, target
-        bounds, cheapest = self._bounds, self._fixed_price if self.gib_price else 1.0
-
-        def most(price: float) -> float:
-            return min(within.rank * price, within.change) + self.slack * price
-
-        for least, index, kind in bounds.moves(most(cheapest)):
-            if least > most(cheapest):
+        bounds, force = self._bounds, self.limits.force
+        cheapest = self._fixed_price if self.gib_price else 1.0
+        for least, index, kind in bounds.moves(self._most(within, cheapest)):
+            if least > self._most(within, cheapest):
                 return
             price = self.price(index, kind)
-            if least > most(price):
+            most = self._most(within, price)
+            if least > most:
                 continue
-            for bound, target in bounds.targets(index, kind, most(price)):
-                if bound > most(price):
+            instance = self.instances[index]
+            if not self._every and cannot_leave(self.nodes, instance, kind):
+                continue
+            # A bound takes the best place for tags; what tags change is known for each place.
+            tagged = self._estimate.counts_tags_of(instance)
+            least_of_tags = bounds.least_of_tags(instance, kind) if tagged else 0.0
+            for bound, target in bounds.targets(index, kind, most):
+                if bound > most:
                     break
-                if (index, kind, target) not in seen:
-                    yield index, kind, target
+                if (index, kind, target) in seen:
+                    continue
+                if not self._every and tags_forbid(self.nodes, instance, kind, target, force):
+                    continue
+                if tagged:
+                    beyond = self._estimate.change_of_tags(instance, kind, target) - least_of_tags
+                    if bound + beyond > most:
+                        continue
+                yield index, kind, target
+                most = self._most(within, price)
+
+    def _most(self, within: _Within, price: float) -> float:
+        """Return the greatest bound of a move for *price* that may still be *within* the limits."""
+        return min(within.rank * price, within.change) + self.slack * price
 
     def _has(self, index: int, kind: int, target: int) -> bool:
         """Return whether the instance may make the move and is not on the target."""
@@ -239,7 +264,8 @@ class PlanLimits:
     ``gain_per_gib`` is added for each GiB that it copies.  With a score of ``fair_score`` or
     less each move has to gain ``fair_gain`` (hbal's ``--min-gain-limit`` and ``-g``), and below
     ``good_score`` nothing is moved (``-e``).  With ``swaps`` two moves that gain only together
-    are made even if that takes more moves than hbal would make.
+    are made even if that takes more moves than hbal would make.  Unless ``keep_n1``, a move may
+    leave a node that could not be lost any more.
     """
 
     most_moves: int = -1
@@ -249,6 +275,7 @@ class PlanLimits:
     fair_gain: float = 0.01
     good_score: float = 0.0
     swaps: bool = False
+    keep_n1: bool = True
 
     @property
     def limited(self) -> bool:
@@ -265,6 +292,7 @@ class PlanLimits:
             self.fair_gain,
             self.good_score,
             swaps,
+            self.keep_n1,
         )
 
     def wanted(self, score: float, mebibytes: int) -> float:
@@ -339,7 +367,7 @@ def run_as_hbal(
             break
         made = made_of(search.instances[best.instance], best, best.score)
         score = best.score
-        search.put(best.moved)
+        search.put(best.moved, best.rescored)
         moves.append(made)
         if say is not None:
             say(made)
@@ -353,8 +381,9 @@ def first_best(search: Search, score: float, choices: Iterable[Choice]) -> Choic
     best: Choice | None = None
     for choice in choices:
         nodes = choice.moved.applied_to(search.nodes)
-        value = Score([nodes[index] for index in search.scope]).value()
+        rescored = Score([nodes[index] for index in search.scope])
+        value = rescored.value()
         if value < (score if best is None else best.score):
-            choice.score = value
+            choice.score, choice.rescored = value, rescored
             best = choice
     return best

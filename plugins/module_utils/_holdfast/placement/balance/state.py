@@ -30,6 +30,9 @@ and new secondary; any node (shared storage).
 The numbers are the order in which htools tries them on one target.
 """
 
+ON_PRIMARY = (TAKE_OVER, PRIMARY, ANYWHERE)
+"""The kinds of move whose target becomes the primary; of the others it is the secondary."""
+
 MOVED_TEMPLATES = (EXTERNAL_TEMPLATES - {"diskless"}) | {"drbd"}
 """The disk templates that hbal moves."""
 
@@ -46,13 +49,17 @@ STEPS = {
 
 @dataclass
 class Choice:
-    """A possible move: instance, kind and target by number, its result and the score after it."""
+    """A possible move: instance, kind and target by number, its result and the score after it.
+
+    ``rescored`` is that score added up again, if it was.
+    """
 
     instance: int
     kind: int
     target: int
     moved: Moved
     score: float
+    rescored: Score | None = None
 
 
 @dataclass
@@ -102,6 +109,29 @@ def move(
     if kind == FAILOVER_REPLACE:
         return _failover_and_replace(nodes, instance, target, force)
     return failover_to(nodes, instance, target, force)
+
+
+def cannot_leave(nodes: Sequence[Node], instance: Instance, kind: int) -> bool:
+    """Return whether tags for migration forbid a move of *kind*, whatever its target."""
+    if kind not in (FAILOVER, PRIMARY, FAILOVER_REPLACE):
+        return False
+    return migration_failure(nodes[instance.primary], nodes[instance.secondary]) is not None
+
+
+def tags_forbid(
+    nodes: Sequence[Node], instance: Instance, kind: int, target: int, force: bool
+) -> bool:
+    """Return whether tags of the node *target* forbid the move; exclusion tags not with *force*."""
+    if kind not in ON_PRIMARY:
+        return False
+    node, primary = nodes[target], nodes[instance.primary]
+    # While a new primary takes the disks, the instance runs on its secondary.
+    source = nodes[instance.secondary] if kind == PRIMARY else primary
+    if migration_failure(source, node) is not None:
+        return True
+    if not instance.exclusion or instance.forthcoming or force or primary.offline:
+        return False
+    return any(tag in node.exclusion for tag in instance.exclusion)
 
 
 def _take_over(nodes: Sequence[Node], instance: Instance, target: int, force: bool) -> Moved | str:
@@ -204,10 +234,12 @@ class State:
         self.nodes: list[Node] = list(cluster.nodes)
         self.instances: dict[int, Instance] = {i: cluster.instance(i) for i in chosen}
         self._moved: dict[int, Instance] = {}
+        self.tried = 0
+        """How many moves were carried out on copies of nodes, to see whether they are possible."""
         self._rescore()
 
-    def _rescore(self) -> None:
-        self.score = Score([self.nodes[index] for index in self.scope])
+    def _rescore(self, score: Score | None = None) -> None:
+        self.score = score or Score([self.nodes[index] for index in self.scope])
         self.value = self.score.value()
         narrow = self.score.variances and min(self.score.variances) < NARROW
         self.slack = 1e-7 if narrow else 1e-10 * max(1.0, abs(self.value))
@@ -230,20 +262,21 @@ class State:
 
     def made(self, index: int, kind: int, target: int) -> Choice | None:
         """Return the move of the instance *index* with its score, None if it is not possible."""
+        self.tried += 1
         moved = move(self.nodes, self.instances[index], kind, target, self.limits.force)
         if isinstance(moved, str):
             return None
         changes = [(self.nodes[i], node) for i, node in moved.nodes.items()]
         return Choice(index, kind, target, moved, self.score.value_with(changes))
 
-    def put(self, moved: Moved) -> None:
-        """Make the move *moved*."""
+    def put(self, moved: Moved, score: Score | None = None) -> None:
+        """Make the move *moved*; *score* is the score after it, if it is known."""
         for index, node in moved.nodes.items():
             self.nodes[index] = node
         self._moved[moved.instance.index] = moved.instance
         if moved.instance.index in self.instances:
             self.instances[moved.instance.index] = moved.instance
-        self._rescore()
+        self._rescore(score)
 
     def undo_of(self, moved: Moved) -> Moved:
         """Return the move that takes back *moved*, which is not made yet."""
@@ -283,7 +316,8 @@ class Plan:
     set if a node could be lost before and cannot after some move; ``given_up`` is the result of
     hbal's rule, if the plan is worse for that reason.  If swaps were asked for,
     ``without_swaps`` is the result of the plan without them, and ``uses_swaps`` is whether this
-    plan is another one.
+    plan is another one.  If a search was asked for, ``before_search`` is the result before it, and
+    ``by_time`` is whether the clock ended it: another run may end elsewhere.
     """
 
     steps: list[Made]
@@ -295,6 +329,8 @@ class Plan:
     given_up: Worth | None = None
     without_swaps: Worth | None = None
     uses_swaps: bool = False
+    before_search: Worth | None = None
+    by_time: bool = False
 
     @property
     def worth(self) -> Worth:

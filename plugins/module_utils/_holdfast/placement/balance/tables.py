@@ -8,18 +8,22 @@ One table is for primaries and one for secondaries, both of straight lines below
 
 from __future__ import annotations
 
+from _operator import mul
 from math import inf
-from operator import mul
 
 from ...hints import TYPE_CHECKING, Sequence
 from ..model.cluster import Instance, Node
 from ..model.score import RESERVED, WEIGHT, Score
 from .chords import Chords, Levels
-from .guard import FreeSpace
+from .guard import FreeSpace, primary_needs, secondary_needs
 
 if TYPE_CHECKING:
     from .estimate import Measures, Sizes
     from .state import State
+
+LEAVES, REPLACED, SWAPPED, PROMOTED = range(4)
+STEPS = ((-1, 0), (0, -1), (-1, 1), (1, -1))
+"""How many primaries and secondaries more or less each of these gives to a node of a move."""
 
 
 class Tables:
@@ -62,14 +66,21 @@ class Tables:
             for (first, second, _kind), rates in zip(self._classes, self._rates)
         ]
         self._steps = [
-            {
-                (primary, secondary): self._brief(
-                    tuple([p * primary + q * secondary for p, q in zip(first, second)]), rates
-                )
-                for primary, secondary in ((-1, 0), (0, -1), (-1, 1), (1, -1))
-            }
+            tuple(
+                [
+                    self._brief(
+                        tuple([p * primary + q * secondary for p, q in zip(first, second)]), rates
+                    )
+                    for primary, secondary in STEPS
+                ]
+            )
             for (first, second, _kind), rates in zip(self._classes, self._rates)
         ]
+        storages = {nodes[index].exclusive for index in targets}
+        self._needs = (
+            [primary_needs(kind, storages) for _first, _second, kind in self._classes],
+            [secondary_needs(kind, storages) for _first, _second, kind in self._classes],
+        )
         self._as_primary = [[inf] * len(targets) for _each in self._classes]
         self._as_secondary = [[inf] * len(targets) for _each in self._classes]
         self._slopes_of: dict[int, tuple[float, float]] = {}
@@ -97,7 +108,10 @@ class Tables:
                 plain = instance.at(instance.primary, instance.secondary)
                 plain.exclusion = []
                 self._classes.append((*sizes[index], plain))
-            self._class_of[index] = numbers[key]
+            number = self._class_of[index] = numbers[key]
+            # With exclusive storage disks are no part of the sizes: a node has to take the least.
+            kind = self._classes[number][2]
+            kind.disk = min(kind.disk, instance.disk)
 
     def _brief(self, sizes: Sizes, rates: Sequence[float]) -> Sizes:
         """Return what *sizes* and their squares are worth along the chords.
@@ -123,27 +137,39 @@ class Tables:
     def _fill(self, index: int) -> None:
         """Work out the column of the node *index*: what each kind of instance adds there."""
         node, column, vector = self._nodes[index], self._column[index], self._brief_slopes[index]
-        held = len(node.primaries) + len(node.secondaries)
         room = FreeSpace(node, self._forced)
+        primaries, secondaries = self._as_primary, self._as_secondary
+        fits = room.for_primaries(self._needs[0])
+        fits_beside = room.for_secondaries(self._needs[1])
+        if self._every:
+            fits = [True] * len(fits)
+            fits_beside = [kind.template == "drbd" for _first, _second, kind in self._classes]
         kept: dict[int, float] = {}
-        stays = 1 if node.unallocated <= node.reserved else -held
         for number, (first, second) in enumerate(self._vectors):
-            kind, value = self._classes[number][2], inf
-            if self._every or room.for_primary(kind):
-                value = sum(map(mul, first, vector))
-                if node.short and not kind.forthcoming:
-                    left = node.unallocated - kind.running_memory
-                    value += 1 if left <= node.reserved else -held
-            self._as_primary[number][column] = value
+            primaries[number][column] = sum(map(mul, first, vector)) if fits[number] else inf
             value = inf
-            if kind.template == "drbd" and (self._every or room.for_secondary(kind)):
+            if fits_beside[number]:
                 value = sum(map(mul, second, vector))
+                kind = self._classes[number][2]
                 if not kind.forthcoming:
                     memory = kind.reserved_memory
                     if memory not in kept:
                         kept[memory] = self._kept(node, node.reserved, kind, number)
-                    value += kept[memory] + (stays if node.short else 0)
-            self._as_secondary[number][column] = value
+                    value += kept[memory]
+            secondaries[number][column] = value
+        if node.short:
+            self._count_short(node, column)
+
+    def _count_short(self, node: Node, column: int) -> None:
+        """Add to the *column* of a *node* that is short of memory what that costs or gains."""
+        held = len(node.primaries) + len(node.secondaries)
+        stays = 1 if node.unallocated <= node.reserved else -held
+        for number, (_first, _second, kind) in enumerate(self._classes):
+            if kind.forthcoming:
+                continue
+            left = node.unallocated - kind.running_memory
+            self._as_primary[number][column] += 1 if left <= node.reserved else -held
+            self._as_secondary[number][column] += stays
 
     def _kept(self, node: Node, base: int, instance: Instance, number: int) -> float:
         """Return the least that keeping memory for *instance*, of a kind, on *node* adds.
@@ -152,12 +178,11 @@ class Tables:
         """
         kept = instance.reserved_memory
         slope, bend = self._rates_of_reserve(node, number)
-        low = float(max(base, kept) - node.reserved)
-        high = float(base + kept - node.reserved)
+        low = float((base if base > kept else kept) - node.reserved)
         if bend > 0:
-            low = max(low, min(high, -slope / (2 * bend)))
+            low = max(low, min(float(base + kept - node.reserved), -slope / (2 * bend)))
         elif slope < 0:
-            low = high
+            low = float(base + kept - node.reserved)
         return slope * low + bend * low * low
 
     def _reserve(self, node: Node, reserved: int, number: int) -> float:

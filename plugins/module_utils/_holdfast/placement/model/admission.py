@@ -175,7 +175,8 @@ def secondary_failure_anyhow(
         return SPINDLES
     if force:
         return None
-    if spindles_with(node, node.used_spindles, instance) > node.high_spindles:
+    # An evacuation asks this thousands of times: as `spindles_with`, without a call.
+    if (0.0 if node.exclusive else node.used_spindles + instance.spindle_use) > node.high_spindles:
         return DISK
     return MEMORY if instance.reserved_memory >= node.unallocated else None
 
@@ -192,7 +193,8 @@ def secondary_forthcoming_failure(node: Node, instance: Instance) -> str | None:
         return DISK
     if node.exclusive and free_spindles_with(node, node.free_spindles_forth, instance) < 0:
         return SPINDLES
-    if spindles_with(node, node.used_spindles_forth, instance) > node.high_spindles:
+    used = 0.0 if node.exclusive else node.used_spindles_forth + instance.spindle_use
+    if used > node.high_spindles:
         return DISK
     if instance.reserved_memory >= node.free_memory_forth:
         return MEMORY

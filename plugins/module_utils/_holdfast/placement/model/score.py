@@ -170,7 +170,7 @@ class Score:
         twin.count, twin.rows, twin.pairs = self.count, self.rows, self.pairs
         changes = [(before, after)] if before.group == group else []
         changed = self._changed(changes)
-        twin.variances, twin.totals, twin.offline, twin.offline_primary, _excess = changed
+        twin.variances, twin.totals, twin.offline, twin.offline_primary, _pairs = changed
         twin.undefined = any(map(isnan, twin.variances))
         twin.sums = list(self.sums)
         if changes and not before.offline:
@@ -180,6 +180,20 @@ class Score:
             twin.rows = {**self.rows, after.index: new}
         return twin
 
+    def update(self, changes: Sequence[tuple[Node, Node]]) -> None:
+        """Take in *changes*: each is a node of these before and after.
+
+        Rounding adds up: after some thousand changes the score has to be computed again.
+        """
+        changed = self._changed(changes)
+        self.variances, self.totals, self.offline, self.offline_primary, self.pairs = changed
+        for before, after in changes:
+            if not before.offline:
+                new = spread_values(after)
+                old = self.rows[after.index]
+                self.sums = [total + y - x for total, x, y in zip(self.sums, old, new)]
+                self.rows[after.index] = new
+
     def terms(self, changes: Sequence[tuple[Node, Node]] = ()) -> dict[str, float]:
         """Return each weighted term by its name, as it is after *changes*."""
         parts = self._parts(changes)
@@ -187,7 +201,8 @@ class Score:
 
     def _changed(
         self, changes: Sequence[tuple[Node, Node]]
-    ) -> tuple[list[float], list[float], float, float, float]:
+    ) -> tuple[list[float], list[float], float, float, dict[Pair, int]]:
+        """Return variances, totals, offline instances and primaries, and pairs after *changes*."""
         sums, variances, totals = list(self.sums), list(self.variances), list(self.totals)
         offline, offline_primary = self.offline, self.offline_primary
         pairs = self.pairs
@@ -208,11 +223,11 @@ class Score:
                 totals[place] = totals[place] + new - old
             if before.spread is not after.spread:
                 pairs = _moved_pairs(pairs, before.spread, after.spread)
-        return variances, totals, offline, offline_primary, excess(pairs)
+        return variances, totals, offline, offline_primary, pairs
 
     def _parts(self, changes: Sequence[tuple[Node, Node]]) -> tuple[float, ...]:
         """Return all terms after *changes* without their weights, in the order of `TERMS`."""
-        variances, totals, offline, offline_primary, shared = self._changed(changes)
+        variances, totals, offline, offline_primary, pairs = self._changed(changes)
         deviation = [sqrt(variance) for variance in variances] or [0.0] * 13
         return (
             deviation[FREE_MEMORY],
@@ -225,7 +240,7 @@ class Score:
             totals[EXCLUSION],
             *deviation[SPINDLES : SPINDLES_FORTH + 1],
             totals[LOCATION],
-            shared,
+            excess(pairs),
             totals[RESERVED_TOTAL],
         )
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from math import exp
 
 from ...hints import Callable
-from .state import State
+from .assignment import State
 
 Draw = Callable[[], float]
 

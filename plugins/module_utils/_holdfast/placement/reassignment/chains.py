@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import exp
 
 from ...hints import Callable
-from .state import State
+from .assignment import State
 
 LONGEST = 4
 """How many processes a chain moves at most."""

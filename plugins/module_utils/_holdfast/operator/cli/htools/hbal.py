@@ -16,13 +16,11 @@ from math import isfinite
 from ....errors import ClusterDataError
 from ....hints import Callable, Sequence
 from ....placement.balance import setup
+from ....placement.balance.hbal_lines import Names, step_line
 from ....placement.balance.plan import make_plan
-from ....placement.balance.report import Names, describe_plan, step_line
 from ....placement.balance.search import PlanLimits, optimal_score, run_as_hbal, score_of
 from ....placement.balance.state import Made, MoveLimits, Plan
-from ....placement.iallocator.json_text import encode
 from ....placement.iallocator.numerals import read_decimal, read_whole
-from ....placement.iallocator.request import read_described_cluster
 from ....placement.iallocator.text_format import read_text
 from ....placement.model.cluster import Cluster
 from ...streams import Progress
@@ -72,6 +70,9 @@ OPTIONS = (
     ("", "most-copied", NEEDED, "GIB", "copy at most this many GiB; not with --like-hbal"),
     ("", "gain-per-gib", NEEDED, "GAIN", "the least gain for each GiB; not with --like-hbal"),
     ("", "swaps", NONE, "", "also swap instances where that takes more moves than hbal makes"),
+    ("", "budget", NEEDED, "SECONDS", "search a better plan for this long; not with --like-hbal"),
+    ("", "seed", NEEDED, "N", "with --budget: the seed of the search, 1 by default"),
+    ("", "ignore-n1", NONE, "", "plan without N+1: a node may be lost only before the moves"),
     ("", "json", NONE, "", "print the plan as JSON, with what blocks better moves"),
     ("", "machine-reassignment", NEEDED, "MODEL", "solve that problem instead; see its --help"),
     ("V", "version", NONE, "", "show the version"),
@@ -120,6 +121,8 @@ class Asked:
         self.node_memory = STATIC_NODE_MEMORY
         self.most_copied = -1
         self.gain_per_gib = 0.0
+        self.budget: float | None = None
+        self.seed = 1
         for name, value in settings.given:
             self._read(name, value)
         if settings.has("machine-reassignment"):
@@ -129,7 +132,7 @@ class Asked:
         for name, text in REFUSED.items():
             if self.has(name):
                 raise ClusterDataError(text)
-        for name in ("most-copied", "gain-per-gib", "swaps"):
+        for name in ("most-copied", "gain-per-gib", "swaps", "budget", "seed", "ignore-n1"):
             if self.like_hbal and self.has(name):
                 raise ClusterDataError(f"--{name} cannot be given with --like-hbal")
 
@@ -150,6 +153,14 @@ class Asked:
             self.most_copied = int(_no_less("most-copied", "most copied", text, " (GiB)") * 1024)
         elif name == "gain-per-gib":
             self.gain_per_gib = _no_less("gain-per-gib", "gain per GiB", text, "")
+        elif name in ("budget", "seed"):
+            # Imported here: a small cluster is balanced faster than the search is imported.
+            from .search_options import read_budget, read_seed
+
+            if name == "seed":
+                self.seed = read_seed(text)
+            else:
+                self.budget = read_budget(text, 0.0)
         elif name == "priority" and text not in PRIORITIES:
             raise CommandLine(f"Unknown priority '{text}'")
         elif name == "mond":
@@ -178,11 +189,14 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def main_and_exit(arguments: Sequence[str]) -> None:
-    """Balance, and end the process without freeing what was read: that would take as long."""
-    import os
+    """Balance, and end the process without freeing what was read: that would take as long.
+
+    ``os`` is not loaded under ``-S``, and its import takes as long as to plan a few moves.
+    """
+    from posix import _exit
 
     gc.disable()
-    os._exit(options.finish_output(main(arguments)))
+    _exit(options.finish_output(main(arguments)))
 
 
 def _run(settings: Settings, progress: Progress) -> None:
@@ -215,12 +229,22 @@ def _run(settings: Settings, progress: Progress) -> None:
             fair_gain=asked.least_gain,
             good_score=optimal_score(cluster, scope) + asked.least_score,
             swaps=asked.has("swaps"),
+            keep_n1=not asked.has("ignore-n1"),
         )
         if asked.like_hbal:
             return run_as_hbal(cluster, scope, limits, aims, only, say)
-        return make_plan(cluster, scope, limits, aims, only, progress.tell)
+        found = make_plan(cluster, scope, limits, aims, only, progress.tell)
+        if asked.budget is None:
+            return found
+        from .hbal_search import improved
+
+        question = (cluster, scope, limits, aims, only)
+        return improved(question, found, asked.budget, asked.seed, progress)
 
     if asked.json:
+        from ....placement.balance.description import describe_plan
+        from ....placement.iallocator.json_text import encode
+
         sys.stdout.write(encode(describe_plan(cluster, scope, plan(), limits, only)) + "\n")
         return
     hbal_output.say_group(cluster, scope, group, asked)
@@ -265,6 +289,8 @@ def _read(asked: Asked) -> tuple[Cluster, list[str]]:
         if request_file is not None:
             if prefixes:
                 raise ClusterDataError("--exclusion-tags needs the cluster in the text format")
+            from ....placement.iallocator.request import read_described_cluster
+
             text = read_source(request_file)
             return read_described_cluster(text, asked.node_memory)
         raise ClusterDataError("No backend selected! Exiting.")
@@ -296,6 +322,7 @@ def _balance(
         sys.stdout.flush()
 
     plan = make(say)
+    hbal_output.say_given_up(plan)
     for made in plan.steps[len(said) :]:
         say(made)
     hbal_output.say_end(plan, scope, asked)

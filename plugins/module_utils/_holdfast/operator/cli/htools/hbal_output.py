@@ -7,8 +7,7 @@ from __future__ import annotations
 import sys
 
 from ....hints import TYPE_CHECKING, Sequence
-from ....placement.allocate.solution import show_metric
-from ....placement.balance.report import (
+from ....placement.balance.hbal_lines import (
     PROLOGUE,
     Names,
     commands,
@@ -18,7 +17,7 @@ from ....placement.balance.report import (
     shown_commands,
 )
 from ....placement.balance.search import score_of
-from ....placement.balance.state import Made, Plan
+from ....placement.balance.state import Made, Plan, Worth
 from ....placement.model.admission import divide
 from ....placement.model.cluster import Cluster
 from ....placement.model.score import TERMS, Score
@@ -91,7 +90,7 @@ def say_group(cluster: Cluster, scope: Sequence[int], group: int, asked: Asked) 
 
 def say_score(which: str, cluster: Cluster, scope: Sequence[int], verbose: int) -> None:
     """Print the score, and with much to say its terms."""
-    overall = show_metric(score_of(cluster, scope))
+    overall = fixed(score_of(cluster, scope), 8)
     if verbose <= 2:
         sys.stdout.write(f"{which} score: {overall}\n")
         return
@@ -126,30 +125,41 @@ def say_end(plan: Plan, scope: Sequence[int], asked: Asked) -> None:
         say_score("Final", plan.cluster, scope, asked.verbose)
     else:
         sys.stdout.write(
-            f"Cluster score improved from {show_metric(plan.score_before)} "
-            f"to {show_metric(plan.steps[-1].score)}\n"
+            f"Cluster score improved from {fixed(plan.score_before, 8)} "
+            f"to {fixed(plan.steps[-1].score, 8)}\n"
         )
     if asked.verbose > 0:
         sys.stdout.write(f"Solution length={len(plan.steps)}\n")
+
+
+def say_given_up(plan: Plan) -> None:
+    """Print what N+1 costs, if it makes *plan* worse than hbal's rule, which has no N+1."""
+    rule = plan.given_up
+    if rule is None:
+        return
+    sys.stdout.write(
+        f"Keeping N+1 after every move costs {max(0.0, plan.score_after - rule.score):.8f} of the "
+        f"score: this plan ends at {_shown(plan.worth)}.\n"
+        f"hbal's rule ends at {_shown(rule)}, but then some node could not be lost any more. "
+        "For a plan without N+1 use --ignore-n1.\n"
+    )
+
+
+def _shown(worth: Worth) -> str:
+    """Return the result *worth* in words."""
+    return f"{worth.score:.8f} with {worth.moves} moves and {worth.copied / 1024:.1f} GiB"
 
 
 def say_sets(plan: Plan) -> None:
     """Print how much *plan* copies, and how far its moves can run side by side."""
     sets = len(job_sets(plan.steps))
     sys.stdout.write(f"Copied: {plan.copied / 1024:.1f} GiB, in {sets} sets of moves\n")
-    if plan.given_up is not None:
-        sys.stdout.write(
-            f"Given up: hbal's rule comes to {plan.given_up.score:.8f} with "
-            f"{plan.given_up.moves} moves and {plan.given_up.copied / 1024:.1f} GiB, but some "
-            "node could not be lost any more then\n"
-        )
     if plan.without_swaps is not None:
         without = plan.without_swaps
         chosen = "the plan above is better" if plan.uses_swaps else "swaps gain nothing beyond it"
-        sys.stdout.write(
-            f"Without swaps: {without.score:.8f} with {without.moves} moves and "
-            f"{without.copied / 1024:.1f} GiB; {chosen}\n"
-        )
+        sys.stdout.write(f"Without swaps: {_shown(without)}; {chosen}\n")
+    if plan.before_search is not None:
+        sys.stdout.write(f"Before the search: {_shown(plan.before_search)}\n")
 
 
 def say_sums(before: Cluster, after: Cluster, scope: Sequence[int]) -> None:

@@ -12,14 +12,14 @@ from time import monotonic
 
 from ....errors import ClusterDataError
 from ....hints import Any, Callable, Sequence, TextIO
-from ....placement.iallocator.numerals import read_decimal, read_whole
 from ....placement.reassignment.checker import Cost, Verdict, check, shown
 from ....placement.reassignment.formats import read_assignment, read_model, write_assignment
 from ....placement.reassignment.model import Model
-from ....placement.reassignment.search import reassign
+from ....placement.reassignment.solver import reassign
 from ...streams import Progress
 from . import options
-from .options import NEEDED, NONE, CommandLine, Settings, read_value
+from .options import NEEDED, NONE, CommandLine, Settings
+from .search_options import Signals, read_budget, read_seed, say_how_it_ended, watch_of
 from .source import write_file
 
 OPTION = "--machine-reassignment"
@@ -36,8 +36,8 @@ PROGRAM = (
     "hbal",
     "reading the model",
 )
-BUDGET, LONGEST = 60.0, 86_400.0
-"""Seconds: the usual budget, and the largest one."""
+BUDGET = 60.0
+"""The usual budget, in seconds."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -52,7 +52,7 @@ def _run(settings: Settings, progress: Progress) -> None:
     model_file = settings.last(OPTION[2:])
     if model_file is None or len(settings.files) != 1:
         raise CommandLine(f"{OPTION} needs a MODEL and one ASSIGNMENT")
-    seconds, seed = _budget(settings), _seed(settings)
+    seconds, seed = read_budget(settings.last("budget"), BUDGET), read_seed(settings.last("seed"))
     model = _read(model_file, lambda lines: read_model(model_file, lines))
     start_file = settings.files[0]
     start = _read(start_file, lambda lines: read_assignment(start_file, lines, model))
@@ -62,10 +62,8 @@ def _run(settings: Settings, progress: Progress) -> None:
             f"{start_file} violates hard constraints of the model:\n{shown(before.violations)}"
         )
 
-    def watch(used: float, cost: int) -> None:
-        progress.what = f"cost {cost}, {used:.0%} of the budget"
-
-    with _Signals() as signals:
+    watch = watch_of(progress, "cost", "")
+    with Signals() as signals:
         found = reassign(model, start, seed, seconds, monotonic, signals.caught, watch)
     after = check(model, start, found.assignment)
     if after.violations or after.cost.total != found.cost:
@@ -79,12 +77,7 @@ def _run(settings: Settings, progress: Progress) -> None:
     else:
         write_file(output, write_assignment(found.assignment))
     _say(model, start, found.assignment, before, after)
-    if signals.caught():
-        sys.stderr.write("Interrupted: this is the best assignment so far\n")
-    elif found.by_time:
-        sys.stderr.write(
-            "This machine was slower than the budget supposes: another run may end elsewhere\n"
-        )
+    say_how_it_ended(signals.caught(), found.by_time, "assignment")
 
 
 def _say(
@@ -101,22 +94,6 @@ def _say(
     )
 
 
-def _budget(settings: Settings) -> float:
-    text = settings.last("budget")
-    seconds = BUDGET if text is None else read_value(read_decimal, "budget", text)
-    if not 0 < seconds <= LONGEST:
-        raise CommandLine(
-            f"Invalid value {seconds:g} of budget, expected more than 0 and at most "
-            f"{LONGEST:.0f} (seconds)"
-        )
-    return seconds
-
-
-def _seed(settings: Settings) -> int:
-    text = settings.last("seed")
-    return 1 if text is None else read_value(read_whole, "seed", text)
-
-
 def _read(name: str, read: Callable[[TextIO], Any]) -> Any:
     """Return what *read* makes of the lines of the file *name*."""
     try:
@@ -126,31 +103,3 @@ def _read(name: str, read: Callable[[TextIO], Any]) -> Any:
         raise ClusterDataError(f"{name} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ClusterDataError(f"{name} is no text of numbers") from None
-
-
-class _Signals:
-    """Catches SIGINT and SIGTERM once each: the search then ends with the best so far."""
-
-    def __init__(self) -> None:
-        self._caught = False
-        self._before: list[tuple[int, Any]] = []
-
-    def caught(self) -> bool:
-        """Return whether a signal came."""
-        return self._caught
-
-    def __enter__(self) -> _Signals:
-        import signal
-
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._before.append((number, signal.signal(number, self._catch)))
-        return self
-
-    def _catch(self, _number: int, _frame: object) -> None:
-        self._caught = True
-
-    def __exit__(self, *_error: object) -> None:
-        import signal
-
-        for number, handler in self._before:
-            signal.signal(number, handler)

@@ -10,12 +10,12 @@ import random
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.reassignment import (
     anneal,
+    assignment,
     chains,
     checker,
     formats,
     packing,
-    search,
-    state,
+    solver,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.reassignment_instances import (
     Shape,
@@ -62,14 +62,14 @@ class Clock:
 
 def searched(model, start, seconds=0.05, seed=1, clock=None, stop=lambda: False, watch=None):
     told = watch or (lambda _used, _cost: None)
-    return search.reassign(model, start, seed, seconds, clock or Clock(), stop, told)
+    return solver.reassign(model, start, seed, seconds, clock or Clock(), stop, told)
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_cost_and_constraints_are_those_of_the_checker_after_every_few_moves(seed):
     model, start = read(seed, random_shape(seed))
     assert not checker.check(model, start, start).violations
-    current, draw = state.State(model, start, start), random.Random(seed).random
+    current, draw = assignment.State(model, start, start), random.Random(seed).random
     assert current.cost == checker.check(model, start, start).cost.total
     for temperature in (1e9, 1e5, 1e3, 0.0):
         for _turn in range(5):
@@ -80,7 +80,7 @@ def test_cost_and_constraints_are_those_of_the_checker_after_every_few_moves(see
                 assert verdict.cost.total == current.cost
                 assert checker.check(model, start, current.best_at).cost.total == current.best_cost
         # A state that is made of an assignment is the one that was moved to it.
-        again = state.State(model, start, current.at)
+        again = assignment.State(model, start, current.at)
         assert again.cost == current.cost
         assert (again.free, again.excess, again.room) == (
             current.free,
@@ -91,7 +91,7 @@ def test_cost_and_constraints_are_those_of_the_checker_after_every_few_moves(see
 
 def test_many_random_moves_of_each_kind_are_made():
     model, start = read(1)
-    current, draw = state.State(model, start, start), random.Random(1).random
+    current, draw = assignment.State(model, start, start), random.Random(1).random
     assert anneal.shift(current, draw, 2000, 1e9)[1] > 100
     assert anneal.swap(current, draw, 4000, 1e9)[1] > 50
     assert chains.chain(current, draw, 400, 1e9) > 100
