@@ -10,8 +10,9 @@ import uuid
 from pathlib import Path
 
 from testbed.deployment import METRICS
+from testbed.machine import STORAGE
 from testbed.node import wait_until
-from testbed.services import SERVICES, Observer, busy_node, owners_in_turn
+from testbed.services import SERVICES, Observer, busy_node, mark, owners_in_turn
 
 
 def failover_of(cluster, node, since):
@@ -30,6 +31,16 @@ def id_of(device):
     """Return the id in the header of the device."""
     with Path(device).open("rb") as file:
         return str(uuid.UUID(bytes=file.read(40)[24:]))
+
+
+def processes(cluster):
+    """Return node and processes of each service."""
+    return {
+        (service, node.name): pids
+        for service in SERVICES
+        for node in cluster.testbed.nodes.values()
+        if (pids := node.run("pgrep", "-f", mark(service), check=False).stdout.split())
+    }
 
 
 def fences(cluster):
@@ -85,6 +96,25 @@ def test_a_node_that_is_shut_down_gives_its_host_lease_back_on_the_device(cluste
     assert fences(cluster) == before
     node.switch_on()
     cluster.wait_whole(180.0)
+
+
+def test_services_run_on_while_the_cluster_moves_to_a_folder_and_back(cluster, device):
+    folder = f"{STORAGE}/moved"
+    before, running = cluster.wait_whole(), processes(cluster)
+    assert len(running) == len(SERVICES)
+    with Observer(cluster.testbed) as observer:
+        for storage in (folder, device):
+            begun = time.monotonic()
+            done = cluster.play("storage_change", "-e", f"holdfast_storage={storage}")
+            print(f"to {storage}: {time.monotonic() - begun:.0f} s")
+            assert done.status == 0, done.said[-4000:]
+            after = cluster.wait_whole()
+            assert processes(cluster) == running
+            for node in cluster.testbed.nodes.values():
+                assert f":{storage}" in node.run("sanlock", "client", "status").stdout
+    assert not observer.twice
+    assert after["manager"]["epoch"] >= before["manager"]["epoch"] + 2
+    assert cluster.testbed.nodes["n1"].run("ls", folder).stdout == ""
 
 
 def test_what_was_deployed_is_removed_and_the_device_is_blank_again(cluster, device):

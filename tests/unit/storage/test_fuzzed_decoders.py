@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FormatError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.record_format import (
     Kind,
     decode_copy_header,
 )

@@ -16,15 +16,17 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.auth
     Authentication,
     Policy,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.record_format import (
     MAX_U64,
-    NOT_AUTHENTIC,
-    PAGE,
     Geometry,
     Kind,
     Record,
-    RecordFile,
     encode_record,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
+    NOT_AUTHENTIC,
+    PAGE,
+    RecordFile,
 )
 
 SIZES = {Kind.LRM: 4 * PAGE, Kind.CRM: 8 * PAGE, Kind.CONFIGURATION: 2 * PAGE}

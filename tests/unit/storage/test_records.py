@@ -18,16 +18,18 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.block_file import (
     BlockFile,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.record_format import (
     DEFAULT_COPY_BYTES,
-    PAGE,
     Geometry,
     Kind,
     Record,
-    RecordFile,
     decode_header,
     encode_header,
     encode_record,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
+    PAGE,
+    RecordFile,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FormatError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.record_format import (
+    Kind,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
     PAGE,
-    Kind,
     RecordFile,
 )
 

@@ -8,13 +8,15 @@ import os
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
-    PAGE,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.record_format import (
     Geometry,
     Kind,
     Record,
-    RecordFile,
     encode_record,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
+    PAGE,
+    RecordFile,
 )
 
 SECTOR = 512

@@ -61,6 +61,9 @@ HEADER_SECONDS = 5.0
 MAX_FRUITLESS_TRIES = 8
 """How often one read or write may be interrupted, or move no bytes, before it is an error."""
 
+MEMORIES = 4
+"""For how many lengths of reads the memory is kept."""
+
 
 class BlockFile(Closing):
     """One open file, block device or area of one on shared storage; not for several threads.
@@ -89,7 +92,7 @@ class BlockFile(Closing):
         self.failed = False
         self._descriptor = descriptor
         self._place = place
-        self._memory: mmap.mmap | None = None
+        self._memory: dict[int, mmap.mmap] = {}
         self._smallest_read = 0
         self._header_read = time.monotonic() if place.header_data else 0.0
 
@@ -201,10 +204,12 @@ class BlockFile(Closing):
         Raises ``StorageError`` for a wrong alignment, an I/O error, and a file that ends earlier.
         """
         self._check_alignment(offset, length)
-        buffer = self._memory
-        if buffer is None or len(buffer) != length:
-            # Kept, as most reads of a file have one length and new memory takes as long as a read.
-            buffer = self._memory = mmap.mmap(-1, length)
+        buffer = self._memory.get(length)
+        if buffer is None:
+            # Kept, as a file is read in few lengths and new memory takes as long as a read.
+            if len(self._memory) == MEMORIES:
+                self._memory.clear()
+            buffer = self._memory[length] = mmap.mmap(-1, length)
         self.read_into(offset, buffer)
         return buffer[:]
 

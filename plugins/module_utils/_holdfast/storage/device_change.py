@@ -15,7 +15,6 @@ import mmap
 import os
 import struct
 import time
-import uuid
 from collections.abc import Iterable
 from types import TracebackType
 
@@ -87,7 +86,7 @@ class DeviceChange:
 
         What was read of the device before has to be read again.
         """
-        self._announcement = (_ANNOUNCED_AS + uuid.uuid4().bytes).ljust(PAGE, b"\0")
+        self._announcement = (_ANNOUNCED_AS + os.urandom(16)).ljust(PAGE, b"\0")
         self._write(ANNOUNCEMENT, self._announcement)
         time.sleep(ANNOUNCED_SECONDS)
         self.check()
@@ -181,6 +180,21 @@ def remove_area(path: str) -> bool:
             return False
         change.write_header(header.without(kind))
     return True
+
+
+def rename_area(path: str, new_path: str) -> None:
+    """Let the area of *path* be that of *new_path* on the same device; nothing is copied.
+
+    Raises ``StorageError`` unless there is the one and not the other.
+    """
+    device, _cluster, kind = parts(path)
+    new_kind = parts(new_path)[2]
+    with DeviceChange(device) as change:
+        change.announce()
+        header = _header(change, path)
+        if kind not in header.areas or new_kind in header.areas:
+            raise StorageError(f"{path} cannot become {new_kind}; it was changed meanwhile.")
+        change.write_header(header.renamed(kind, new_kind))
 
 
 def _header(change: DeviceChange, path: str) -> DeviceHeader:

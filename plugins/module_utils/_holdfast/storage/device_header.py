@@ -24,7 +24,6 @@ bytes                  content
 from __future__ import annotations
 
 import struct
-import uuid
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -101,6 +100,12 @@ class DeviceHeader:
         """Return the next header, without the area of *kind*."""
         return self._with({name: area for name, area in self.areas.items() if name != kind})
 
+    def renamed(self, kind: str, new_kind: str) -> DeviceHeader:
+        """Return the next header, with the area of *kind* as that of *new_kind*."""
+        return self._with(
+            {new_kind if name == kind else name: area for name, area in self.areas.items()}
+        )
+
     def _with(self, areas: Mapping[str, Area]) -> DeviceHeader:
         return replace(self, areas=areas, sequence=self.sequence + 1)
 
@@ -123,7 +128,10 @@ def encode_header(header: DeviceHeader) -> bytes:
         raise InputError(
             "header", (header.sector_size, len(header.areas)), "sectors of 512 or 4096 bytes"
         )
-    storage_id = uuid.UUID(header.storage_id).bytes
+    # Here, as a cluster in a folder needs no header, and it is slow to load.
+    from uuid import UUID
+
+    storage_id = UUID(header.storage_id).bytes
     fixed = (MAGIC, VERSION, header.sector_size, header.sequence, storage_id, name)
     page = _FIXED.pack(*fixed, len(header.areas))
     for kind, area in sorted(header.areas.items()):
@@ -183,6 +191,8 @@ def _is_whole(page: bytes) -> bool:
 
 def _decode(page: bytes, device: str) -> DeviceHeader:
     """Return the header in a *page* whose checksum is right."""
+    from uuid import UUID
+
     _magic, version, sector_size, sequence, storage_id, name, number = _FIXED.unpack_from(page)
     if version != VERSION:
         raise FormatError(
@@ -198,7 +208,7 @@ def _decode(page: bytes, device: str) -> DeviceHeader:
         _check_areas(areas)
         header = DeviceHeader(
             name.rstrip(b"\0").decode("ascii"),
-            str(uuid.UUID(bytes=storage_id)),
+            str(UUID(bytes=storage_id)),
             sector_size,
             areas,
             sequence,

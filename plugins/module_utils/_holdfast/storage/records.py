@@ -11,138 +11,49 @@ offsets follow from the header of the file; the file is sparse, a slot takes spa
 
 from __future__ import annotations
 
-import enum
-import struct
-import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from ..errors import FormatError, InputError, LeaseError, StorageError
-from ..names import MAX_HOST_ID, cluster_name, whole_number
-from .authentication import NO_MAC, Authenticate, believe_all
+from ..errors import FormatError, LeaseError, StorageError
+from .authentication import Authenticate, believe_all
 from .block_file import PAGE, SECTOR, Closing, HeldFile
+from .news_index import (
+    SECTOR_BYTES,
+    Entry,
+    HostNews,
+    NewsIndex,
+    index_bytes,
+    is_old_news,
+    read_entry,
+    sector_of,
+)
+from .record_format import (
+    COPY_HEADER,
+    DEFAULT_COPY_BYTES,
+    SIGNED_AS,
+    CopyHeader,
+    Geometry,
+    Kind,
+    MisplacedRecordError,
+    Record,
+    decode_copy_header,
+    decode_header,
+    encode_header,
+    encode_record,
+    whole_pages,
+)
 from .whole_file import create
-
-FILE_MAGIC = b"HOLDFAST"
-COPY_MAGIC = b"HFRECORD"
-FORMAT_VERSION = 1
-
-FILE_HEADER = struct.Struct("<8sII3I48sI")
-"""magic, format version, max hosts, bytes of a copy by kind, cluster name, CRC-32."""
-
-COPY_HEADER = struct.Struct("<8sIIQQII20sI")
-"""magic, kind, host id, sequence, epoch, payload length and CRC-32, MAC, header CRC-32."""
-
-SIGNED_HEADER = struct.Struct("<IIQQ")
-"""What of the header is under the MAC, beside the payload: kind, host id, sequence, epoch."""
-
-SIGNED_AS = "record"
-"""The purpose of a record's MAC."""
 
 MOST_AHEAD = 1000
 """How many writes a torn copy may be ahead of the last whole record: a forged one says anything."""
 
 NOT_AUTHENTIC = "its MAC is wrong"
 
-MAX_COPY_BYTES = 64 << 20
-MAX_U64 = (1 << 64) - 1
+_BLANK = bytes(PAGE)
 
 READ_TRIES = 3
 """How often a slot with a copy that is not whole is read: its node may be writing it."""
-
-
-class Kind(enum.IntEnum):
-    """The writer of a record; the numbers are part of the format."""
-
-    LRM = 1
-    CRM = 2
-    CONFIGURATION = 3
-
-
-DEFAULT_COPY_BYTES: Mapping[Kind, int] = {
-    Kind.LRM: 1 << 20,
-    Kind.CRM: 4 << 20,
-    Kind.CONFIGURATION: 4 << 20,
-}
-"""Bytes of one copy, its header included, unless chosen at creation.
-
-That is room for some 7,000 services; the arithmetic is in docs/records.md.
-"""
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """Where everything is, by the file's header.
-
-    The slots of one host id are together, so that a file for more hosts has the slots of the
-    first ones at the same offsets.
-    """
-
-    cluster: str
-    max_hosts: int
-    copy_bytes: Mapping[Kind, int] = field(default_factory=lambda: dict(DEFAULT_COPY_BYTES))
-
-    @cached_property
-    def host_bytes(self) -> int:
-        """How many bytes all slots of one host id take."""
-        return sum(2 * self.copy_bytes[kind] for kind in Kind)
-
-    @cached_property
-    def _before(self) -> Mapping[Kind, int]:
-        """How many bytes the slots of other kinds before a slot take."""
-        return {
-            kind: sum(2 * self.copy_bytes[other] for other in Kind if other < kind) for kind in Kind
-        }
-
-    @property
-    def size(self) -> int:
-        """The size of the whole file in bytes."""
-        return PAGE + self.max_hosts * self.host_bytes
-
-    def offset(self, kind: Kind, host_id: int, copy: int) -> int:
-        """Return where *copy* (0 or 1) of the slot begins."""
-        in_slot = copy * self.copy_bytes[kind]
-        return PAGE + (host_id - 1) * self.host_bytes + self._before[kind] + in_slot
-
-    def max_payload(self, kind: Kind) -> int:
-        """Return how many bytes of payload a record of *kind* may have."""
-        return self.copy_bytes[kind] - COPY_HEADER.size
-
-
-@dataclass(frozen=True)
-class Record:
-    """One whole record."""
-
-    kind: Kind
-    host_id: int
-    sequence: int
-    epoch: int
-    payload: bytes
-    mac: bytes = field(default=NO_MAC, compare=False)
-    authentic: bool = field(default=True, compare=False)
-
-    @cached_property
-    def payload_crc(self) -> int:
-        """The checksum of the payload, computed once."""
-        return zlib.crc32(self.payload)
-
-    def signed(self) -> tuple[bytes, bytes]:
-        """Return what is under the MAC."""
-        header = SIGNED_HEADER.pack(self.kind, self.host_id, self.sequence, self.epoch)
-        return header, self.payload
-
-
-@dataclass(frozen=True)
-class CopyHeader:
-    """The header of one copy with a right checksum."""
-
-    sequence: int
-    epoch: int
-    length: int
-    payload_crc: int
-    mac: bytes
 
 
 @dataclass(frozen=True)
@@ -151,7 +62,8 @@ class _Copy:
 
     A *misplaced* one is whole, but of another slot.  One that is not *authentic* is whole, but was
     not written by a member; if that is enforced it has neither header nor record.  One that is
-    *behind* the record that its reader knows was not read further.
+    *behind* the record that its reader knows was not read further.  *entry* is what its index has
+    for the reader.
     """
 
     index: int
@@ -162,75 +74,32 @@ class _Copy:
     misplaced: bool = False
     authentic: bool = True
     behind: bool = False
+    entry: Entry | None = None
 
     def pages(self, most: int) -> int:
         """Return how many bytes, in whole pages, its record takes: *most* if that is unknown."""
         if self.header is None:
             return most if self.problem else 0
-        return -(-(COPY_HEADER.size + self.header.length) // PAGE) * PAGE
+        return whole_pages(self.header.length)
 
 
-class MisplacedRecordError(FormatError):
-    """A copy is whole, but of another slot: a node writes to wrong places."""
+@dataclass(frozen=True)
+class _Reading:
+    """What is read: a slot, by the host id *reader* that *known* is not news to, if any."""
 
+    kind: Kind
+    host_id: int
+    known: Record | None = None
+    reader: int = 0
 
-def encode_header(geometry: Geometry) -> bytes:
-    """Return the first page of a file of this *geometry*; ``InputError`` if it makes no sense."""
-    name = cluster_name(geometry.cluster, "cluster").encode("ascii")
-    whole_number(geometry.max_hosts, "max_hosts", 1, MAX_HOST_ID, "a number")
-    sizes = [geometry.copy_bytes.get(kind, 0) for kind in Kind]
-    for kind, size in zip(Kind, sizes):
-        if not PAGE <= size <= MAX_COPY_BYTES or size % PAGE:
-            raise InputError(
-                f"size of {kind.name} records",
-                size,
-                f"a multiple of {PAGE} from {PAGE} to {MAX_COPY_BYTES}",
-            )
-    fields = (FILE_MAGIC, FORMAT_VERSION, geometry.max_hosts, *sizes, name)
-    packed = FILE_HEADER.pack(*fields, 0)[:-4]
-    return (packed + struct.pack("<I", zlib.crc32(packed))).ljust(PAGE, b"\0")
+    @property
+    def slot(self) -> tuple[Kind, int]:
+        """The slot, as a key."""
+        return self.kind, self.host_id
 
-
-def decode_header(page: bytes, where: str) -> Geometry:
-    """Return the geometry in the first *page* of a file; *where* names the file in errors."""
-    if len(page) < FILE_HEADER.size:
-        raise FormatError(f"{where}: {len(page)} bytes are too few for its header.")
-    packed = page[: FILE_HEADER.size - 4]
-    magic, version, max_hosts, lrm, crm, configuration, name, crc = FILE_HEADER.unpack_from(page)
-    if magic != FILE_MAGIC:
-        raise FormatError(f"{where} is not a state file of holdfast.")
-    if crc != zlib.crc32(packed):
-        raise FormatError(f"{where}: the checksum of its header is wrong.")
-    if version != FORMAT_VERSION:
-        raise FormatError(f"{where} has format {version}; this version knows {FORMAT_VERSION}.")
-    sizes = dict(zip(Kind, (lrm, crm, configuration)))
-    try:
-        geometry = Geometry(name.rstrip(b"\0").decode("ascii"), max_hosts, sizes)
-        encode_header(geometry)
-    except (UnicodeDecodeError, InputError) as error:
-        raise FormatError(f"{where}: its header makes no sense ({error}).") from error
-    return geometry
-
-
-def encode_record(record: Record) -> bytes:
-    """Return header and payload of *record*, padded to whole pages."""
-    if not (0 < record.sequence <= MAX_U64 and 0 <= record.epoch <= MAX_U64):
-        raise InputError(
-            "sequence and epoch", (record.sequence, record.epoch), "numbers of at most 64 bits"
-        )
-    packed = COPY_HEADER.pack(
-        COPY_MAGIC,
-        record.kind,
-        record.host_id,
-        record.sequence,
-        record.epoch,
-        len(record.payload),
-        record.payload_crc,
-        record.mac,
-        0,
-    )[:-4]
-    data = packed + struct.pack("<I", zlib.crc32(packed)) + record.payload
-    return data.ljust(-(-len(data) // PAGE) * PAGE, b"\0")
+    def place(self, copy: _Copy) -> tuple[Kind, int, int]:
+        """Return the place of a copy, as a key."""
+        return self.kind, self.host_id, copy.index
 
 
 class Pages(Protocol):
@@ -282,6 +151,10 @@ class RecordFile(Closing):
         """The damage of a slot's copies when it was last used; a whole slot has no entry."""
         self.forged: dict[tuple[Kind, int], str] = {}
         """Which copies of a slot were not authentic when it was last used."""
+        self.entries: dict[tuple[Kind, int], Entry | None] = {}
+        """What the index of a slot's record that was read last has for its reader."""
+        self._indexes: dict[tuple[Kind, int], NewsIndex] = {}
+        self._without_news: dict[tuple[Kind, int, int], CopyHeader] = {}
 
     def create(
         self,
@@ -325,21 +198,25 @@ class RecordFile(Closing):
         """
         return self.read_if_newer(kind, host_id, None)
 
-    def read_if_newer(self, kind: Kind, host_id: int, known: Record | None) -> Record | None:
+    def read_if_newer(
+        self, kind: Kind, host_id: int, known: Record | None, reader: int = 0
+    ) -> Record | None:
         """Return the newest whole record; *known* itself when the slot has nothing newer.
 
-        Reads one sector of each copy, and the rest of a payload only when it may be newer than
-        *known*.  After damage it never returns an older record than *known*.  A damaged copy
-        beside a blank one is a first write that was torn: it never returned, so nothing relies
-        on it.  A copy that is not authentic counts as blank if that is enforced.
+        With the host id of a *reader* also when nothing newer concerns that by its index.  Reads
+        one sector of each copy, and the rest of a payload only when it may be newer than *known*.
+        After damage it never returns an older record than *known*.  A damaged copy beside a blank
+        one is a first write that was torn: it never returned, so nothing relies on it.  A copy
+        that is not authentic counts as blank if that is enforced.
         """
         if known is not None and (known.kind, known.host_id) != (kind, host_id):
             known = None
-        copies = self._read_copies(kind, host_id, known)
+        reading = _Reading(kind, host_id, known, reader)
+        copies = self._read_copies(reading)
         for _again in range(READ_TRIES - 1):
             if not any(copy.problem for copy in copies):
                 break
-            copies = self._read_copies(kind, host_id, known)
+            copies = self._read_copies(reading)
         newest = _newest(copies)
         damaged = [copy for copy in copies if copy.problem]
         self._note(kind, host_id, copies)
@@ -353,17 +230,30 @@ class RecordFile(Closing):
                 f"{self.path}: no copy of the {kind.name} record of host id {host_id} is whole"
                 f" ({reasons})."
             )
+        if newest is not known:
+            self.entries[reading.slot] = next(
+                (copy.entry for copy in copies if copy.record is newest), None
+            )
         return newest
 
-    def write(self, kind: Kind, host_id: int, epoch: int, payload: bytes, after: int = 0) -> Record:
+    def write(
+        self,
+        kind: Kind,
+        host_id: int,
+        epoch: int,
+        payload: bytes,
+        after: int = 0,
+        news: HostNews | None = None,
+    ) -> Record:
         """Write *payload* as the slot's next record and return that record.
 
         The newest whole copy stays until the new one is whole.  The record's sequence is higher
-        than *after*, the highest that the writer knows: the slot may have gone back since.  A
-        configuration is written to both copies, one after the other, so that damage to one loses
-        nothing.  Raises ``LeaseError`` when the slot has a record of a later *epoch*,
-        ``StorageError`` when the payload is too large.  Only the node of *host_id* may call this,
-        one process at a time; for a configuration also who holds its lease.
+        than *after*, the highest that the writer knows: the slot may have gone back since.  An
+        index of *news* follows the payload if there is room.  A configuration is written to both
+        copies, one after the other, so that damage to one loses nothing.  Raises ``LeaseError``
+        when the slot has a record of a later *epoch*, ``StorageError`` when the payload is too
+        large.  Only the node of *host_id* may call this, one process at a time; for a
+        configuration also who holds its lease.
         """
         geometry = self.geometry()
         limit = geometry.max_payload(kind)
@@ -372,8 +262,30 @@ class RecordFile(Closing):
                 f"{self.path}: a {kind.name} record of {len(payload)} bytes is too large; the"
                 f" file was created for at most {limit} bytes."
             )
-        copies = self._read_copies(kind, host_id, None)
+        reading = _Reading(kind, host_id)
+        copies = self._read_copies(reading)
         newest = _newest(copies)
+        sequence = self._next_sequence(reading, copies, epoch, after)
+        record = Record(kind, host_id, sequence, epoch, bytes(payload))
+        mac = self._authenticate().mac(SIGNED_AS, *record.signed())
+        record = replace(record, mac=mac)
+        target = next((copy for copy in copies if copy.record is not newest), copies[0])
+        other = copies[1 - target.index]
+        # With both copies written, a blank one means that no write ever returned.
+        both = newest is None or kind is Kind.CONFIGURATION
+        data = self._encode(record, newest, news)
+        for copy in (target, other) if both else (target,):
+            offset = geometry.offset(kind, host_id, copy.index)
+            # Nothing of a longer record stays behind it: that may have had a secret.
+            before = copy.pages(geometry.copy_bytes[kind])
+            self._held.for_writing().write(offset, data.ljust(before, b"\0"))
+        self._note(kind, host_id, () if both else (other,))
+        return record
+
+    def _next_sequence(
+        self, reading: _Reading, copies: tuple[_Copy, _Copy], epoch: int, after: int
+    ) -> int:
+        """Return the sequence of the next record; ``LeaseError`` if the slot has a later epoch."""
         torn = [copy.header for copy in copies if copy.header and copy.record is None]
         headers = [copy.header for copy in copies if copy.header and copy.record is not None]
         if not self._authenticate().enforces:
@@ -381,28 +293,44 @@ class RecordFile(Closing):
         present = max((header.epoch for header in headers), default=0)
         if epoch < present:
             raise LeaseError(
-                f"{self.path}: the {kind.name} record of host id {host_id} is of epoch {present};"
-                f" a write of the older epoch {epoch} is refused."
+                f"{self.path}: the {reading.kind.name} record of host id {reading.host_id} is of"
+                f" epoch {present}; a write of the older epoch {epoch} is refused."
             )
         last = max((header.sequence for header in headers), default=0)
         last = max(last, after)
         # A torn record counts too: its sequence must not be used twice.
         near = [header.sequence for header in torn if header.sequence <= last + MOST_AHEAD]
-        record = Record(kind, host_id, max(last, *near, 0) + 1, epoch, bytes(payload))
-        mac = self._authenticate().mac(SIGNED_AS, *record.signed())
-        record = replace(record, mac=mac)
-        target = next(copy for copy in copies if newest is None or copy.record is not newest)
-        other = copies[1 - target.index]
-        # With both copies written, a blank one means that no write ever returned.
-        both = newest is None or kind is Kind.CONFIGURATION
-        for copy in (target, other) if both else (target,):
-            offset = geometry.offset(kind, host_id, copy.index)
-            # Nothing of a longer record stays behind it: that may have had a secret.
-            before = copy.pages(geometry.copy_bytes[kind])
-            data = encode_record(record).ljust(before, b"\0")
-            self._held.for_writing().write(offset, data)
-        self._note(kind, host_id, () if both else (other,))
-        return record
+        return max(last, *near, 0) + 1
+
+    def _encode(self, record: Record, newest: Record | None, news: HostNews | None) -> bytes:
+        """Return what is written for *record*; *newest* is the one that is there."""
+        data = encode_record(record)
+        if news is None:
+            return data
+        geometry = self.geometry()
+        index = self._indexes.setdefault((record.kind, record.host_id), NewsIndex())
+        size = -(-index_bytes(geometry.max_hosts) // PAGE) * PAGE
+        present = newest.sequence if newest is not None else 0
+        known = index.note(record.sequence, present, news)
+        if not known or len(data) + size > geometry.copy_bytes[record.kind]:
+            return data
+        sectors = index.encode(geometry.max_hosts, record, self._authenticate())
+        return data + sectors.ljust(size, b"\0")
+
+    def _read_entry(
+        self, geometry: Geometry, reading: _Reading, copy: _Copy, header: CopyHeader
+    ) -> Entry | None:
+        """Return what the index of a copy has for the reader; None without an index."""
+        begins = whole_pages(header.length)
+        at = begins + sector_of(reading.reader)
+        if at + SECTOR_BYTES > geometry.copy_bytes[reading.kind]:
+            return None
+        at += geometry.offset(reading.kind, reading.host_id, copy.index)
+        file = self._held.for_reading()
+        step = file.smallest_read()
+        sector = file.read(at - at % step, step)[at % step :][:SECTOR_BYTES]
+        record = Record(reading.kind, reading.host_id, header.sequence, header.epoch, b"")
+        return read_entry(sector, reading.reader, record, self._authenticate())
 
     def _note(self, kind: Kind, host_id: int, copies: Sequence[_Copy]) -> None:
         """Note what is wrong with *copies* of a slot; the others are right.
@@ -428,33 +356,35 @@ class RecordFile(Closing):
         self._geometry = self._geometry_of = None
         self._held.close()
 
-    def _read_copies(self, kind: Kind, host_id: int, known: Record | None) -> tuple[_Copy, _Copy]:
+    def _read_copies(self, reading: _Reading) -> tuple[_Copy, _Copy]:
         """Return both copies of a slot."""
         geometry = self.geometry()
-        if not 1 <= host_id <= geometry.max_hosts:
+        if not 1 <= reading.host_id <= geometry.max_hosts:
             raise StorageError(
-                f"{self.path} has no slot for host id {host_id}; it was created for host ids 1"
-                f" to {geometry.max_hosts}."
+                f"{self.path} has no slot for host id {reading.host_id}; it was created for host"
+                f" ids 1 to {geometry.max_hosts}."
             )
-        first, second = (self._read_start(geometry, kind, host_id, index) for index in (0, 1))
+        first, second = (self._read_start(geometry, reading, index) for index in (0, 1))
+        known = reading.known
         if known is not None:
             first, second = (
                 _without_older(first, second, known),
                 _without_older(second, first, known),
             )
         return (
-            self._with_record(geometry, kind, host_id, first, known),
-            self._with_record(geometry, kind, host_id, second, known),
+            self._with_record(geometry, reading, first),
+            self._with_record(geometry, reading, second),
         )
 
-    def _read_start(self, geometry: Geometry, kind: Kind, host_id: int, index: int) -> _Copy:
+    def _read_start(self, geometry: Geometry, reading: _Reading, index: int) -> _Copy:
         """Return one copy with its first sector only, or its first page if that has no header."""
+        kind, host_id = reading.slot
         file, offset = self._held.for_reading(), geometry.offset(kind, host_id, index)
         start = file.read(offset, file.smallest_read())
-        if not any(start):
+        if start == _BLANK[: len(start)]:
             # Of a torn write the first sector may be missing.
             start = file.read(offset, PAGE)
-            if not any(start):
+            if start == _BLANK:
                 return _Copy(index)
         try:
             header = decode_copy_header(start, kind, host_id, geometry.max_payload(kind))
@@ -463,15 +393,23 @@ class RecordFile(Closing):
             return _Copy(index, problem=str(error), misplaced=misplaced)
         return _Copy(index, start, header)
 
-    def _with_record(
-        self, geometry: Geometry, kind: Kind, host_id: int, copy: _Copy, known: Record | None
-    ) -> _Copy:
+    def _with_record(self, geometry: Geometry, reading: _Reading, copy: _Copy) -> _Copy:
         """Return *copy* with its record; reads the rest of the payload if necessary."""
-        header = copy.header
+        header, known = copy.header, reading.known
         if header is None or copy.behind:
             return copy
         if known is not None and _is_known(header, known):
             return _Copy(copy.index, header=header, record=known, authentic=known.authentic)
+        entry = None
+        if reading.reader:
+            if known is not None and self._without_news.get(reading.place(copy)) == header:
+                return _Copy(copy.index, header=header, record=known, authentic=known.authentic)
+            entry = self._read_entry(geometry, reading, copy, header)
+            last = self.entries.get(reading.slot)
+            if known is not None and _is_no_news(header, known, entry, last):
+                self._without_news[reading.place(copy)] = header
+                return _Copy(copy.index, header=header, record=known, authentic=known.authentic)
+        kind, host_id = reading.slot
         end = COPY_HEADER.size + header.length
         data = copy.start
         if end > len(data):
@@ -483,7 +421,7 @@ class RecordFile(Closing):
         if record.payload_crc != header.payload_crc:
             problem = f"the payload of sequence {header.sequence} does not match its checksum"
             return _Copy(copy.index, header=header, problem=problem)
-        return self._judged(_Copy(copy.index, header=header, record=record), record)
+        return self._judged(_Copy(copy.index, header=header, record=record, entry=entry), record)
 
     def _judged(self, copy: _Copy, record: Record) -> _Copy:
         """Return *copy* with its whole *record* as the policy believes it."""
@@ -497,24 +435,6 @@ class RecordFile(Closing):
         return replace(copy, record=replace(record, authentic=False), authentic=False)
 
 
-def decode_copy_header(page: bytes, kind: Kind, host_id: int, max_payload: int) -> CopyHeader:
-    """Return the header of a copy; ``FormatError`` if any field is wrong for this slot."""
-    if len(page) < COPY_HEADER.size:
-        raise FormatError(f"{len(page)} bytes are too few for a record")
-    magic, kind_number, slot, sequence, epoch, length, payload_crc, mac, crc = (
-        COPY_HEADER.unpack_from(page)
-    )
-    if magic != COPY_MAGIC:
-        raise FormatError("it is not a record")
-    if crc != zlib.crc32(page[: COPY_HEADER.size - 4]):
-        raise FormatError("the checksum of its header is wrong")
-    if (kind_number, slot) != (kind, host_id):
-        raise MisplacedRecordError(f"it is a record of kind {kind_number} and host id {slot}")
-    if length > max_payload or sequence == 0:
-        raise FormatError(f"a payload of {length} bytes with sequence {sequence} cannot be")
-    return CopyHeader(sequence, epoch, length, payload_crc, mac)
-
-
 def _is_known(header: CopyHeader, known: Record) -> bool:
     """Return whether *header* is that of the *known* record."""
     return (
@@ -523,6 +443,12 @@ def _is_known(header: CopyHeader, known: Record) -> bool:
         and header.length == len(known.payload)
         and header.payload_crc == known.payload_crc
     )
+
+
+def _is_no_news(header: CopyHeader, known: Record, entry: Entry | None, last: Entry | None) -> bool:
+    """Return whether a newer copy of the same epoch has nothing for the reader of *known*."""
+    newer = header.sequence > known.sequence and header.epoch == known.epoch
+    return newer and is_old_news(entry, last, known.sequence)
 
 
 def _without_older(copy: _Copy, other: _Copy, known: Record) -> _Copy:

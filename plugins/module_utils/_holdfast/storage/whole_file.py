@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from pathlib import Path
 from ..errors import InputError, StorageError
 from ..names import cluster_name
 from .device import device_header, device_of, parts
-from .device_change import create_area, remove_area
+from .device_change import create_area, remove_area, rename_area
 
 
 @dataclass(frozen=True)
@@ -78,6 +77,9 @@ def create(
     """
     if device_of(path):
         return create_area(path, size, content, replace=replace)
+    # Here, as those that only read need it not, and it is slow to load.
+    import tempfile
+
     folder, name = os.path.split(path)
     temporary = ""
     try:
@@ -130,6 +132,23 @@ def remove(path: str) -> bool:
             " its folder."
         ) from error
     return True
+
+
+def rename(path: str, new_path: str) -> None:
+    """Give the file at *path* the name *new_path*, in the same folder or on the same device.
+
+    Raises ``StorageError`` when another file has that name.
+    """
+    if device_of(path):
+        rename_area(path, new_path)
+        return
+    if exists(new_path):
+        raise StorageError(f"{path} cannot be renamed: {new_path} exists.")
+    try:
+        Path(path).rename(new_path)
+        sync_folder(os.path.split(path)[0])
+    except OSError as error:
+        raise StorageError(f"{path} cannot be renamed: {error.strerror}.") from error
 
 
 def sync_folder(folder: str) -> None:

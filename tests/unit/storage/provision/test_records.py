@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Records get other sizes only while nobody uses them, and nothing that stands there is lost."""
+"""Files get another layout only while nobody uses them, and nothing that stands there is lost."""
 
 from __future__ import annotations
 
@@ -34,9 +34,18 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.prov
     look_metadata,
     plan_metadata,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.record_format import (
     Kind,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
     RecordFile,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.block import (  # noqa: E501
+    GlobalBlock,
+    HostBlock,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
+    Whiteboard,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whole_file import (
     cluster_paths,
@@ -48,6 +57,7 @@ SMALL = MetadataWanted(
     max_hosts=3,
     record_sizes={Kind.LRM: MEBIBYTE, Kind.CRM: 2 * MEBIBYTE, Kind.CONFIGURATION: 2 * MEBIBYTE},
 )
+MORE = MetadataWanted("c1", max_hosts=5)
 LARGER = replace(SMALL, record_sizes={Kind.CRM: 5 * MEBIBYTE})
 
 
@@ -194,3 +204,60 @@ def test_a_storage_that_fills_up_leaves_the_old_file(paths, monkeypatch):
 def test_a_size_out_of_range_is_refused_by_its_option(size):
     with pytest.raises(InputError, match=r"configuration_size: .* MiB from 1 to 64"):
         records.sizes_from_options({"configuration_size": size})
+
+
+def test_a_cluster_gets_room_for_more_hosts_and_keeps_what_it_has(paths):
+    with Whiteboard(paths.metadata) as board:
+        board.write_global(GlobalBlock(maintenance=True))
+        board.write_host(HostBlock(3, 1000, 3400, "n3"))
+        blocks = board.read_bytes()
+    before = standing(paths)
+    made = plan(MORE, paths)
+    files = [("grow", paths.metadata), ("lay-out-anew", paths.state)]
+    assert [(step.action, step.path) for step in made.steps] == files
+    assert apply_metadata(made, MORE, paths)
+    assert standing(paths) == before
+    with Whiteboard(paths.metadata) as board, RecordFile(paths.state) as file:
+        assert (board.max_hosts(), file.geometry().max_hosts) == (5, 5)
+        assert board.read_bytes() == blocks.ljust(6 * board.block_bytes(), b"\0")
+        assert file.read(Kind.LRM, 5) is None
+        file.write(Kind.LRM, 5, 1, b"the first of n5")
+    again = plan(MORE, paths)
+    assert again.steps == ()
+    assert again.before == made.after
+    assert not apply_metadata(made, MORE, paths), "of two playbooks the second changes nothing"
+
+
+def test_a_conversion_that_ended_half_way_is_finished_by_the_next_one(paths):
+    made = plan(MORE, paths)
+    apply_metadata(replace(made, steps=made.steps[:1]), MORE, paths)
+    assert [step.path for step in plan(MORE, paths).steps] == [paths.state]
+    apply(MORE, paths)
+    assert plan(MORE, paths).steps == ()
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_cluster_in_use_gets_no_room_for_more_hosts(paths, force):
+    made = plan(MORE, paths)
+    use(paths)
+    before = (Path(paths.metadata).read_bytes(), Path(paths.state).read_bytes())
+    with pytest.raises(LeaseError) as caught:
+        plan(replace(MORE, force=force), paths)
+    assert str(caught.value).startswith(
+        "The whiteboard was made with max_hosts=3; it is converted only while the cluster is not in"
+        " use, not by force either: node n2 (host id 2)"
+    )
+    with pytest.raises(LeaseError, match="nothing is converted"):
+        apply_metadata(made, MORE, paths)
+    assert (Path(paths.metadata).read_bytes(), Path(paths.state).read_bytes()) == before
+
+
+def test_no_host_loses_its_room(paths):
+    with pytest.raises(InputError, match="max_hosts: 2 is not accepted; expected at least 3"):
+        plan(replace(MORE, max_hosts=2), paths)
+
+
+def test_a_whiteboard_of_another_user_is_left_to_that_user(paths, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    with pytest.raises(StorageError, match=r"max_hosts=3 and cannot be converted: .*run this as"):
+        plan(MORE, paths)

@@ -27,7 +27,7 @@ from ..device_change import DeviceChange
 from ..device_header import GRAIN, SECTOR_SIZES, DeviceHeader, decode_copies
 from ..lockspace.leader_record import WHOLE_AREA_BYTES
 from ..lockspace.resource_lease import LEASE_NAMES
-from ..records import DEFAULT_COPY_BYTES, Geometry, Kind
+from ..record_format import DEFAULT_COPY_BYTES, Geometry, Kind
 from ..whiteboard.block import BLOCK_BYTES
 from .foreign import signature, why_not_free
 from .metadata import DEFAULT_MAX_HOSTS

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from ...errors import FormatError, InputError, LeaseError
 from ...names import MAX_HOST_ID, host_id, whole_number
-from ..records import DEFAULT_COPY_BYTES, Geometry, Kind, RecordFile
+from ..record_format import DEFAULT_COPY_BYTES, Geometry, Kind
+from ..records import RecordFile
 from ..whiteboard.block import (
     BLOCK_BYTES,
     GlobalBlock,
@@ -35,15 +36,19 @@ from ..whiteboard.lint import (
     plan_block,
     plan_repair,
 )
-from ..whole_file import ClusterPaths, exists, remove
+from ..whole_file import ClusterPaths, create, exists, remove
 from .lockspace import LockspaceFound, look_lockspace, refuse_use, refuse_users
 from .plan import Plan, Step, check_folder, make
 from .records import (
     RecordsFound,
+    check_layout,
     lay_out_anew,
     look_records,
-    plan_sizes,
+    nobody_joins,
+    other_owner,
     records_document,
+    refuse_conversion,
+    wanted_layout,
 )
 
 DEFAULT_MAX_HOSTS = 64
@@ -74,13 +79,16 @@ class MetadataWanted:
 class MetadataFound:
     """What there is; ``maintenance`` is None when the global block is damaged.
 
+    ``board_owner`` says that the whiteboard is another user's, if it is to be converted.
+
     ``seen`` is two looks at the nodes, if they had to be watched.  ``direct`` is False where the
-    file system refuses direct I/O.  ``records`` is about a file whose records are to get other
-    sizes.
+    file system refuses direct I/O.  ``records`` is about a file whose records are to get another
+    layout.
     """
 
     board_hosts: int | None = None
     board_problem: str = ""
+    board_owner: str = ""
     maintenance: bool | None = False
     geometry: Geometry | None = None
     state_problem: str = ""
@@ -113,7 +121,8 @@ def look_metadata(
             except FormatError as error:
                 state_problem = str(error)
         if geometry is not None and wanted is not None and wanted.present:
-            records = look_records(paths.state, geometry, wanted.record_sizes)
+            layout = wanted_layout(geometry, wanted.record_sizes, wanted.max_hosts)
+            records = look_records(paths.state, geometry, layout)
     return replace(
         board,
         geometry=geometry,
@@ -128,7 +137,7 @@ def plan_metadata(wanted: MetadataWanted, found: MetadataFound, paths: ClusterPa
 
     Raises ``StorageError`` for a file of another format or cluster in the way, and
     ``LeaseError`` when files in use would be replaced, unless forced, or laid out again;
-    ``InputError`` for a number of hosts out of range or other than that of existing files.
+    ``InputError`` for a number of hosts out of range or smaller than that of existing files.
     """
     before = _state(found, paths)
     if not wanted.present:
@@ -159,7 +168,7 @@ def plan_metadata(wanted: MetadataWanted, found: MetadataFound, paths: ClusterPa
     after: dict[str, object] = {
         "metadata": {
             "path": paths.metadata,
-            "max_hosts": found.board_hosts or max_hosts,
+            "max_hosts": max(found.board_hosts or 0, max_hosts),
             "block_size": block_bytes,
         },
         "state": records_document(records, paths),
@@ -201,6 +210,8 @@ def apply_metadata(plan: Plan, wanted: MetadataWanted, paths: ClusterPaths) -> b
                 guard = host_guard(paths.lockspace)
             with Whiteboard(paths.metadata) as whiteboard:
                 changed |= apply_repair(whiteboard, [step.repair], guard) > 0
+        elif step.action == "grow":
+            changed |= _grow(paths, _planned_number(plan, "metadata", "max_hosts", 0))
         elif step.path == paths.metadata:
             number = _planned_number(plan, "metadata", "max_hosts", DEFAULT_MAX_HOSTS)
             size = _planned_number(plan, "metadata", "block_size", BLOCK_BYTES)
@@ -215,8 +226,7 @@ def _apply_records(step: Step, plan: Plan, wanted: MetadataWanted, paths: Cluste
     if step.action == "lay-out-anew":
         with RecordFile(paths.state) as file:
             present = file.geometry()
-        sizes = {**present.copy_bytes, **wanted.record_sizes}
-        return lay_out_anew(paths, replace(present, copy_bytes=sizes))
+        return lay_out_anew(paths, wanted_layout(present, wanted.record_sizes, wanted.max_hosts))
     number = _planned_number(plan, "state", "max_hosts", DEFAULT_MAX_HOSTS)
     records = RecordFile(step.path)
     replaced = step.action == "replace"
@@ -234,10 +244,26 @@ def _geometry(
     if found.geometry is None or any(step.path == paths.state for step in steps):
         sizes = {**DEFAULT_COPY_BYTES, **wanted.record_sizes}
         return Geometry(wanted.name, max_hosts, sizes)
-    users = tuple(found.lockspace.users)
-    if found.lockspace.hosts_problem:
-        users = (*users, found.lockspace.hosts_problem.rstrip("."))
-    return plan_sizes(found.geometry, wanted.record_sizes, found.records, users)
+    layout = wanted_layout(found.geometry, wanted.record_sizes, max_hosts)
+    check_layout(found.geometry, layout, found.records, _users(found))
+    return layout
+
+
+def _users(found: MetadataFound) -> tuple[str, ...]:
+    """Return who may be using the files, and why nobody knows if that is so."""
+    problem = found.lockspace.hosts_problem.rstrip(".")
+    return (*found.lockspace.users, problem) if problem else tuple(found.lockspace.users)
+
+
+def _grow(paths: ClusterPaths, max_hosts: int) -> bool:
+    """Give the whiteboard blank blocks for more hosts; return False when it has them already."""
+    with nobody_joins(paths):
+        with Whiteboard(paths.metadata) as whiteboard:
+            if whiteboard.max_hosts() >= max_hosts:
+                return False
+            data, block_bytes = whiteboard.read_bytes(), whiteboard.block_bytes()
+        size = (max_hosts + 1) * block_bytes
+        return create(paths.metadata, size, [(0, data)], replace=True)
 
 
 def _look_whiteboard(
@@ -257,6 +283,8 @@ def _look_whiteboard(
             global_bytes=whiteboard.read_block(0),
             direct=whiteboard.direct,
         )
+        if wanted is not None and number < (wanted.max_hosts or 0):
+            found = replace(found, board_owner=other_owner(paths.metadata))
         try:
             found = replace(found, maintenance=whiteboard.read_global().maintenance)
         except FormatError:
@@ -285,6 +313,10 @@ def _file_steps(wanted: MetadataWanted, found: MetadataFound, paths: ClusterPath
     steps: list[Step] = []
     if found.board_hosts is None:
         steps.append(make(paths.metadata, found.board_problem, wanted.force))
+    elif found.board_hosts < (wanted.max_hosts or 0):
+        has = f"max_hosts={found.board_hosts}"
+        refuse_conversion("The whiteboard", has, _users(found), found.board_owner)
+        steps.append(Step("grow", paths.metadata))
     state_problem = found.state_problem
     if found.geometry is not None and found.geometry.cluster != wanted.name:
         state_problem = f"{paths.state} belongs to cluster {found.geometry.cluster}"
@@ -368,20 +400,16 @@ def _state(found: MetadataFound, paths: ClusterPaths) -> dict[str, object]:
 def _max_hosts(wanted: MetadataWanted, found: MetadataFound) -> int:
     """Return for how many hosts the records are or will be.
 
-    The number of existing files stays.  A whiteboard without records, as hosted engine leaves
-    it, may have blocks for more hosts than the records.
+    Existing files become larger, not smaller.  A whiteboard without records, as hosted engine
+    leaves it, may have blocks for more hosts than the records.
     """
     recorded = found.geometry.max_hosts if found.geometry is not None else None
     number = wanted.max_hosts
     if number is None:
         return recorded or found.board_hosts or DEFAULT_MAX_HOSTS
     whole_number(number, "max_hosts", 1, MAX_HOST_ID, "a number")
-    if recorded is not None and recorded != number:
-        raise InputError("max_hosts", number, f"{recorded}, as the existing files have it")
-    if found.board_hosts is not None and found.board_hosts < number:
-        raise InputError(
-            "max_hosts", number, f"at most {found.board_hosts}, as the existing whiteboard has it"
-        )
+    if recorded is not None and number < recorded:
+        raise InputError("max_hosts", number, f"at least {recorded}, as the existing files have it")
     return number
 
 

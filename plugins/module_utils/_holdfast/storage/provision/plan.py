@@ -23,7 +23,7 @@ from ..whole_file import ClusterPaths, cannot_create
 if TYPE_CHECKING:
     from ..whiteboard.lint import Repair
 
-OF_FOLDER = ("create", "replace", "remove", "lay-out-anew")
+OF_FOLDER = ("create", "replace", "remove", "grow", "lay-out-anew")
 """The actions that need a writable folder; the others write into a file that is there."""
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The sizes of the records: chosen at creation, changed only while no node uses the file.
+"""The layout of the records: chosen at creation, changed only while no node uses the file.
 
 A change writes a new file with a copy of every record, which replaces the old one as a whole.
 That is done only while no host lease is held, not even by force: what a node wrote between the
@@ -19,15 +19,8 @@ from ...names import whole_number
 from ..device import device_of
 from ..kernel_lock import KernelLock
 from ..lockspace.delta_lease import lease_users, read_lockspace
-from ..records import (
-    MAX_COPY_BYTES,
-    Geometry,
-    Kind,
-    Record,
-    RecordFile,
-    encode_header,
-    encode_record,
-)
+from ..record_format import MAX_COPY_BYTES, Geometry, Kind, Record, encode_header, encode_record
+from ..records import RecordFile
 from ..whole_file import ClusterPaths, create, exists
 from .lockspace import refuse_users
 
@@ -44,7 +37,7 @@ OPTIONS: Mapping[Kind, str] = {
 
 @dataclass(frozen=True)
 class RecordsFound:
-    """The records in a file whose sizes are to change.
+    """The records in a file whose layout is to change.
 
     ``largest`` is the bytes of the largest payload of each kind; ``problem`` is why the records
     cannot be copied, "" if they can.
@@ -75,55 +68,73 @@ def records_document(geometry: Geometry, paths: ClusterPaths) -> dict[str, objec
     }
 
 
-def look_records(path: str, present: Geometry, sizes: Mapping[Kind, int]) -> RecordsFound:
-    """Return the records in the file at *path* if its sizes are not *sizes*."""
-    if not _differs(present, sizes):
+def wanted_layout(present: Geometry, sizes: Mapping[Kind, int], max_hosts: int | None) -> Geometry:
+    """Return the *present* layout with other *sizes* and room for *max_hosts*, where given."""
+    sizes = {**present.copy_bytes, **sizes}
+    return replace(present, copy_bytes=sizes, max_hosts=max_hosts or present.max_hosts)
+
+
+def look_records(path: str, present: Geometry, wanted: Geometry) -> RecordsFound:
+    """Return the records in the file at *path* if its layout is to change."""
+    if wanted == present:
         return RecordsFound()
-    try:
-        owner = os.geteuid() if device_of(path) else os.stat(path).st_uid  # noqa: PTH116
-    except OSError as error:
-        raise StorageError(f"{path} cannot be examined: {error.strerror}.") from error
-    # Its copy would be another user's.
-    if owner != os.geteuid():
-        return RecordsFound(problem=f"{path} is user id {owner}'s: run this as that user")
+    problem = other_owner(path)
+    if problem:
+        return RecordsFound(problem=problem)
     largest = dict.fromkeys(Kind, 0)
     try:
-        for record in _records(path, present):
+        for record in all_records(path, present):
             largest[record.kind] = max(largest[record.kind], len(record.payload))
     except FormatError as error:
         return RecordsFound(problem=str(error).rstrip("."))
     return RecordsFound(largest)
 
 
-def plan_sizes(
-    present: Geometry, sizes: Mapping[Kind, int], found: RecordsFound, users: tuple[str, ...]
-) -> Geometry:
-    """Return the geometry with *sizes*, the *present* one if it has them.
+def other_owner(path: str) -> str:
+    """Return that a file is another user's, so that its copy would not be; empty if it is ours."""
+    if device_of(path):
+        return ""
+    try:
+        owner = os.stat(path).st_uid  # noqa: PTH116
+    except OSError as error:
+        raise StorageError(f"{path} cannot be examined: {error.strerror}.") from error
+    return "" if owner == os.geteuid() else f"{path} is user id {owner}'s: run this as that user"
+
+
+def check_layout(
+    present: Geometry, wanted: Geometry, found: RecordsFound, users: tuple[str, ...]
+) -> None:
+    """Refuse a change of the layout that is not possible.
 
     Raises ``StorageError`` when a record does not fit or cannot be copied, and ``LeaseError``
     naming the *users* of a cluster that is in use.
     """
-    if not _differs(present, sizes):
-        return present
-    wanted = replace(present, copy_bytes={**present.copy_bytes, **sizes})
-    has = _present_sizes(present, sizes)
-    if users:
-        raise LeaseError(
-            f"The file of records was made with {has}; it is converted only while the cluster"
-            f" is not in use, not by force either: {', '.join(users)}. Stop holdfast there, or"
-            " leave the size out."
-        )
-    if found.problem:
-        raise StorageError(
-            f"The file of records was made with {has} and cannot be converted: {found.problem}."
-        )
+    if wanted == present:
+        return
+    has = _differences(present, wanted)
+    refuse_conversion("The file of records", has, users, found.problem)
     for kind, largest in found.largest.items():
         if largest > wanted.max_payload(kind):
             raise StorageError(
                 f"The file of records has a {kind.name} record of {largest} bytes, which does not"
-                f" fit into {OPTIONS[kind]}={sizes[kind] // MEBIBYTE}; nothing was changed."
+                f" fit into {OPTIONS[kind]}={wanted.copy_bytes[kind] // MEBIBYTE}; nothing was"
+                " changed."
             )
-    return wanted
+
+
+def refuse_conversion(what: str, has: str, users: tuple[str, ...], problem: str) -> None:
+    """Raise why a file that was made with *has* is not converted: it has *users*, or a *problem*.
+
+    Raises ``LeaseError`` and ``StorageError``.
+    """
+    if users:
+        raise LeaseError(
+            f"{what} was made with {has}; it is converted only while the cluster is not in use,"
+            f" not by force either: {', '.join(users)}. Run the playbook storage_change, which"
+            " stops the daemons, or leave the option out."
+        )
+    if problem:
+        raise StorageError(f"{what} was made with {has} and cannot be converted: {problem}.")
 
 
 def lay_out_anew(paths: ClusterPaths, wanted: Geometry) -> bool:
@@ -131,19 +142,22 @@ def lay_out_anew(paths: ClusterPaths, wanted: Geometry) -> bool:
 
     No node can join by a kernel lock meanwhile, and host leases are read once more.
     """
-    with _nobody_joins(paths):
+    with nobody_joins(paths):
         with RecordFile(paths.state) as file:
             present = file.geometry()
-        if present.copy_bytes == wanted.copy_bytes:
+        if present == wanted:
             return False
-        content = _laid_out(paths.state, present, wanted)
+        content = laid_out(paths.state, present, wanted)
         return create(paths.state, wanted.size, content, mode=0o600, replace=True, sparse=True)
 
 
-def _laid_out(path: str, present: Geometry, wanted: Geometry) -> Iterator[tuple[int, bytes]]:
-    """Yield the pieces of the new file: its header, and each record at its new offset."""
+def laid_out(path: str, present: Geometry, wanted: Geometry) -> Iterator[tuple[int, bytes]]:
+    """Yield the pieces of a new file: its header, and each record at its new offset.
+
+    The records are those in the file at *path*, which has the *present* geometry.
+    """
     yield 0, encode_header(wanted)
-    for record in _records(path, present):
+    for record in all_records(path, present):
         data = encode_record(record)
         if len(record.payload) > wanted.max_payload(record.kind):
             raise StorageError(
@@ -153,7 +167,7 @@ def _laid_out(path: str, present: Geometry, wanted: Geometry) -> Iterator[tuple[
         yield wanted.offset(record.kind, record.host_id, 0), data
 
 
-def _records(path: str, geometry: Geometry) -> Iterator[Record]:
+def all_records(path: str, geometry: Geometry) -> Iterator[Record]:
     """Yield the newest record of every slot; ``FormatError`` at a slot that is damaged."""
     with RecordFile(path) as file:
         for host_id in range(1, geometry.max_hosts + 1):
@@ -164,7 +178,7 @@ def _records(path: str, geometry: Geometry) -> Iterator[Record]:
 
 
 @contextmanager
-def _nobody_joins(paths: ClusterPaths) -> Iterator[None]:
+def nobody_joins(paths: ClusterPaths) -> Iterator[None]:
     """Hold the kernel locks of all host ids; raises ``LeaseError`` when one is in use."""
     if not exists(paths.lockspace):
         yield
@@ -180,11 +194,13 @@ def _nobody_joins(paths: ClusterPaths) -> Iterator[None]:
         guard.release()
 
 
-def _differs(present: Geometry, sizes: Mapping[Kind, int]) -> bool:
-    return any(present.copy_bytes[kind] != size for kind, size in sizes.items())
-
-
-def _present_sizes(present: Geometry, sizes: Mapping[Kind, int]) -> str:
-    """Return as text the present sizes of the kinds in *sizes*."""
-    sizes_now = {kind: present.copy_bytes[kind] / MEBIBYTE for kind in sizes}
-    return " and ".join(f"{OPTIONS[kind]}={size:g}" for kind, size in sizes_now.items())
+def _differences(present: Geometry, wanted: Geometry) -> str:
+    """Return as text what of the *present* layout is not as *wanted*."""
+    has = [
+        f"{option}={present.copy_bytes[kind] / MEBIBYTE:g}"
+        for kind, option in OPTIONS.items()
+        if present.copy_bytes[kind] != wanted.copy_bytes[kind]
+    ]
+    if present.max_hosts != wanted.max_hosts:
+        has.append(f"max_hosts={present.max_hosts}")
+    return " and ".join(has)

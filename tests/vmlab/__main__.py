@@ -1,0 +1,174 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The command of the lab of machines with kernels of their own: up and down, tests and faults."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+from testbed import lab
+from testbed.bases import BaseError
+from testbed.standing import Standing
+from vmlab.images import image
+from vmlab.node import Machine
+from vmlab.storage import BACKENDS, NUMBER
+
+STANDING = Standing("vmlab")
+
+MISSING = 69
+"""Exit status where there can be no lab (EX_UNAVAILABLE of sysexits.h)."""
+
+BACKEND = "HOLDFAST_VMLAB_BACKEND"
+"""Environment variable that names the backend of the tests."""
+
+FAULTS = {
+    "power-off": Machine.cut_power,
+    "power-on": Machine.switch_on,
+    "reset": Machine.reset,
+    "shut-down": Machine.shut_down,
+    "freeze": Machine.freeze,
+    "thaw": Machine.thaw,
+    "panic": Machine.panic,
+    "network": Machine.cut_network,
+    "network-ok": Machine.heal_network,
+    "one-path": lambda machine: machine.cut_paths(1),
+    "paths": Machine.cut_paths,
+    "paths-ok": Machine.heal_paths,
+}
+
+
+def main() -> int:
+    options = _parser().parse_args()
+    why = missing()
+    if why:
+        sys.stderr.write(f"vmlab: {why}\n")
+        return MISSING
+    try:
+        result: int = options.act(options)
+    except BaseError as error:
+        sys.stderr.write(f"vmlab: {error}\n")
+        return 1
+    return result
+
+
+def missing() -> str:
+    """Return why there can be no lab here, "" if there can."""
+    if shutil.which("apt-get") is None:
+        return "the kernel of the machines is a package of Debian, and there is no apt-get here"
+    if not Path("/dev/net/tun").exists():
+        return "there is no /dev/net/tun here"
+    return lab.missing()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="vmlab", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="SUBCOMMAND")
+
+    commands.add_parser("check", help="show what is missing here for a lab").set_defaults(
+        act=lambda options: 0
+    )
+    commands.add_parser("image", help="build kernel and disk, if they are not there").set_defaults(
+        act=lambda options: print(image().folder) or 0
+    )
+
+    test = commands.add_parser("test", help="run the tests, with a new lab for each backend")
+    test.add_argument("backends", nargs="*", metavar="BACKEND", help=f"of {', '.join(BACKENDS)}")
+    test.add_argument("--cuts", type=int, default=2, help="power cuts with a fence device; 2")
+    test.add_argument("--lease-cuts", type=int, default=1, help="power cuts without one; 1")
+    test.add_argument("-k", dest="choose", default="", help="only these tests, as pytest has it")
+    test.set_defaults(act=_test)
+
+    up = commands.add_parser("up", help="start three nodes and the storage machine")
+    up.add_argument("--nodes", type=int, default=3)
+    up.add_argument("--backend", choices=sorted(BACKENDS), default="lun")
+    up.set_defaults(act=_up)
+
+    serve = commands.add_parser("serve")
+    serve.add_argument("nodes", type=int)
+    serve.add_argument("backend")
+    serve.set_defaults(act=_serve)
+
+    commands.add_parser("down", help="end it").set_defaults(act=lambda options: STANDING.down())
+
+    enter = commands.add_parser("enter", help="run a command in the lab, or a shell")
+    enter.add_argument("command", nargs=argparse.REMAINDER)
+    enter.set_defaults(act=lambda options: STANDING.enter(options.command or ["bash"]))
+
+    on_machine = commands.add_parser("on", help="run a command on a machine: n1, storage")
+    on_machine.add_argument("machine")
+    on_machine.add_argument("command", nargs=argparse.REMAINDER)
+    on_machine.set_defaults(act=STANDING.in_lab(_run_on))
+
+    fault = commands.add_parser("fault", help="do something to a machine, or undo it")
+    fault.add_argument("machine")
+    fault.add_argument("what", choices=sorted(FAULTS), metavar="|".join(sorted(FAULTS)))
+    fault.set_defaults(act=STANDING.in_lab(_fault))
+    return parser
+
+
+def _test(options: argparse.Namespace) -> int:
+    """Run the tests on one backend after the other, each in a lab of its own."""
+    unknown = set(options.backends) - set(BACKENDS)
+    if unknown:
+        sys.stderr.write(f"vmlab: no such backend: {', '.join(sorted(unknown))}\n")
+        return 2
+    image()
+    words = [sys.executable, "-m", "pytest", "-rA", str(Path(__file__).parent)]
+    if options.choose:
+        words += ["-k", options.choose]
+    os.environ["HOLDFAST_VMLAB_CUTS"] = str(options.cuts)
+    os.environ["HOLDFAST_VMLAB_LEASE_CUTS"] = str(options.lease_cuts)
+    status = 0
+    for backend in options.backends or BACKENDS:
+        os.environ[BACKEND] = backend
+        status = lab.run(words) or status
+    return status
+
+
+def _up(options: argparse.Namespace) -> int:
+    if STANDING.found():
+        sys.stderr.write("vmlab: it is up already; end it with: vmlab down\n")
+        return 2
+    image()
+    return STANDING.up(["serve", str(options.nodes), options.backend])
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from vmlab.whole import VmLab
+
+    with VmLab(BACKENDS[options.backend], options.nodes) as machines:
+        machines.backend.attach(list(machines.nodes.values()))
+        for machine in machines.machines:
+            sys.stdout.write(f"{machine.name} {machine.address}\n")
+        sys.stdout.write(f"ready; ssh needs the key {machines.key}\n")
+        sys.stdout.flush()
+        signal.pause()
+    return 0
+
+
+def _run_on(options: argparse.Namespace) -> int:
+    done = _machine(options.machine).run(*options.command, check=False)
+    sys.stdout.write(done.stdout)
+    sys.stderr.write(done.stderr)
+    return done.returncode
+
+
+def _fault(options: argparse.Namespace) -> int:
+    FAULTS[options.what](_machine(options.machine))
+    return 0
+
+
+def _machine(name: str) -> Machine:
+    place = lab.folder()
+    if place is None:
+        raise SystemExit("Machines are in a lab only.")
+    return Machine(place, NUMBER if name == "storage" else int(name[1:]))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,105 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One lab and one deployed cluster for all tests here, on the backend HOLDFAST_VMLAB_BACKEND.
+
+They run in a lab: ``vmlab test``.  What they measure is printed at the end.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from testbed import lab
+from testbed.services import declare_services
+from vmlab.__main__ import BACKEND, missing
+from vmlab.deployment import VmDeployment
+from vmlab.figures import Figures
+from vmlab.observer import Observer
+from vmlab.storage import BACKENDS
+from vmlab.whole import VmLab
+
+FIGURES = Figures()
+
+
+@pytest.fixture(scope="session")
+def figures() -> Figures:
+    """What the tests measured."""
+    return FIGURES
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the figures."""
+    if FIGURES.rows:
+        name = os.environ.get(BACKEND, "lun")
+        terminalreporter.write_line(f"\nbackend {name}, seconds")
+        terminalreporter.write_line(FIGURES.table())
+
+
+@pytest.fixture(scope="session")
+def machines() -> Iterator[VmLab]:
+    """Three nodes and a storage machine, freshly installed at the beginning of the session."""
+    if lab.folder() is None:
+        pytest.skip(missing() or "it runs in a lab: tests/vmlab/vmlab test")
+    begun = time.monotonic()
+    with VmLab(BACKENDS[os.environ.get(BACKEND, "lun")]) as made:
+        if not made.stood_before:
+            FIGURES.add("start of four machines, until ssh answers", time.monotonic() - begun)
+        yield made
+
+
+@pytest.fixture(scope="session")
+def deployment(machines: VmLab) -> VmDeployment:
+    """A cluster with fence devices on the backend, its members joined."""
+    made = VmDeployment(machines)
+    if not made.is_deployed():
+        begun = time.monotonic()
+        made.deploy_first()
+        FIGURES.add("deploy from nothing", time.monotonic() - begun)
+    made.wait_whole()
+    return made
+
+
+@pytest.fixture
+def cluster(deployment: VmDeployment) -> Iterator[VmDeployment]:
+    """The cluster with one service on each of two nodes; after the test every fault is ended."""
+    declare_services(deployment)
+    deployment.wait_whole()
+    yield deployment
+    repair(deployment.testbed)
+
+
+@pytest.fixture
+def without_fencing(cluster: VmDeployment) -> Iterator[VmDeployment]:
+    """The same while no node has a fence device."""
+    with cluster.no_fence_devices():
+        cluster.wait_whole()
+        yield cluster
+        repair(cluster.testbed)
+
+
+@pytest.fixture
+def observer(cluster: VmDeployment) -> Iterator[Observer]:
+    """Who hears all services during a test."""
+    with Observer() as heard:
+        yield heard
+
+
+def repair(machines: VmLab) -> None:
+    """End whatever fault a test left behind, and let no machine be off."""
+    for machine in machines.machines:
+        for which in (0, 2, 3):
+            machine.heal_network(which)
+        with suppress(ProcessLookupError):
+            machine.thaw()
+        machine.switch_on()
+    for machine in machines.machines:
+        machine.wait_booted()

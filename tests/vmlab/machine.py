@@ -1,0 +1,79 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One machine while it has power: a kernel in user mode, started again when it asks for a reboot.
+
+Called with the machine's number.  Like a machine of the testbed it is in one control group: to kill
+that is to cut the power.  A kernel that panics leaves the machine on and silent.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from testbed.lab import CGROUP, folder
+from vmlab import network
+
+MEMORY = "512M"
+GOODBYES = ("lab: poweroff", "lab: halt")
+"""What the system prints when it is shut down and is not to start again."""
+
+
+def main() -> int:
+    number = int(sys.argv[1])
+    lab = folder()
+    if lab is None:
+        raise SystemExit("A machine runs in a lab only.")
+    here = lab / f"n{number}"
+    (CGROUP / here.name / "cgroup.procs").write_text(str(os.getpid()))
+    while True:
+        status, said = _boot(here, number)
+        print(f"machine {here.name}: the kernel ended with {status}", flush=True)
+        if any(goodbye in said for goodbye in GOODBYES):
+            break
+        if status != 0:
+            # It panicked.  A machine does not lose its power by that.
+            signal.pause()
+    # What is left, itself too: the machine is off.
+    (CGROUP / here.name / "cgroup.kill").write_text("1")
+    return 1
+
+
+def _boot(here: Path, number: int) -> tuple[int, str]:
+    """Run the kernel until it ends; return its exit status and the end of what it printed."""
+    boots = here / "boots"
+    boots.write_text(str(int(boots.read_text()) + 1))
+    console = here / "console"
+    with console.open("ab") as output:
+        status = subprocess.run(
+            _kernel(here, number),
+            env={**os.environ, "TMPDIR": str(here / "memory")},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            check=False,
+        ).returncode
+    return status, console.read_text(errors="replace")[-2000:]
+
+
+def _kernel(here: Path, number: int) -> list[str]:
+    """Return the command line of the kernel: its disks, its network cards and its console."""
+    cards = [
+        f"vec{index}:transport=tap,ifname={network.cable(number, index)},depth=64,gro=1,"
+        f"mac=52:54:00:77:{index:02x}:{number:02x}"
+        for index in network.NETWORKS
+    ]
+    disks = [f"ubd{2 + index}={disk}" for index, disk in enumerate(sorted(here.glob("lun-*")))]
+    return [
+        *(str(here / "image/linux"), f"umid={here.name}", f"uml_dir={here / 'uml'}/"),
+        *(f"mem={MEMORY}", f"ubd0={here / 'disk.cow'},{here / 'image/disk.img'}"),
+        *(f"ubd1={here / 'seed.tar'}", *disks, *cards, "root=/dev/ubda", "rw", "noreboot"),
+        *("panic=0", "con=null", "con0=null,fd:1", "quiet", "systemd.show_status=0"),
+    ]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,151 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A machine of the lab as a test sees it: the testbed's node, with a kernel of its own."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import tarfile
+import time
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+
+from testbed import power
+from testbed.network import BOTH, CLUSTER
+from testbed.node import CALL, Node
+from vmlab import network
+from vmlab.images import Image
+
+BOOT = 300.0
+"""Seconds until a machine answers; 25 s on an idle machine."""
+
+SHUTDOWN = 240.0
+FIRED = "softdog: Initiating system reboot"
+"""What the kernel prints when its watchdog resets the machine."""
+
+NO_ANSWER = 255
+"""Exit status of ssh itself."""
+
+SSH = (
+    *("-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"),
+    *("-o", "LogLevel=ERROR", "-o", "ConnectTimeout=15", "-o", "BatchMode=yes"),
+    *("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"),
+    *("-o", "ControlMaster=auto", "-o", "ControlPersist=yes"),
+)
+
+
+class Machine(Node):
+    """Machine *number* of the lab whose folder is *lab*; what runs on it is asked over ssh."""
+
+    def __init__(self, lab: Path, number: int) -> None:
+        super().__init__(lab, number)
+        self._key = lab / "key"
+
+    def install(self, image: Image, files: Mapping[str, str]) -> None:
+        """Install the machine: a blank disk over the image, and *files* of its own."""
+        for name in ("memory", "uml"):
+            (self._here / name).mkdir(parents=True)
+        (self._here / "image").symlink_to(image.folder)
+        (self._here / "start").write_text(f"vmlab.machine {self.number}")
+        (self._here / "boots").write_text("0")
+        (self._here / "console").touch()
+        self._write_seed(files)
+
+    def add_disk(self, name: str, size: int) -> None:
+        """Give the machine another disk, blank, of *size* bytes; before it is switched on."""
+        with (self._here / f"lun-{name}").open("wb") as file:
+            file.truncate(size)
+
+    def boot_id(self) -> int:
+        """Return how often the kernel was started, 0 while the machine is off."""
+        return int((self._here / "boots").read_text()) if self.is_on else 0
+
+    def wait_booted(self, timeout: float = BOOT) -> None:
+        """Wait until the machine answers over ssh."""
+        super().wait_booted(timeout)
+
+    def shut_down(self) -> None:
+        """Shut the machine down in an orderly way, and wait until it is off."""
+        self.run("systemctl", "--no-block", "poweroff", check=False)
+        until = time.monotonic() + SHUTDOWN
+        while self.is_on:
+            if time.monotonic() > until:
+                raise TimeoutError(f"{self.name} did not shut down within {SHUTDOWN:.0f} s")
+            time.sleep(0.1)
+
+    def freeze(self) -> None:
+        """Stop the processor: the kernel hangs, and the watchdog that it drives with it."""
+        power.pause(self.number)
+
+    def thaw(self) -> None:
+        """Let the processor go on."""
+        power.pause(self.number, False)
+
+    def panic(self) -> None:
+        """Crash the kernel."""
+        words = ("systemd-run", "--no-block", "sh", "-c", "echo c >/proc/sysrq-trigger")
+        self.run(*words, check=False)
+
+    def cut_network(self, way: str = BOTH, which: int = CLUSTER) -> None:
+        """Cut one of the machine's cables, in one direction or both."""
+        network.cut(self.number, which, way)
+
+    def heal_network(self, which: int = CLUSTER) -> None:
+        """Repair one of the machine's cables."""
+        network.heal(self.number, which)
+
+    def cut_paths(self, count: int = len(network.PATHS)) -> None:
+        """Cut the machine off the storage, on *count* of the networks that lead there."""
+        for path in network.PATHS[:count]:
+            network.cut(self.number, path)
+
+    def heal_paths(self) -> None:
+        """Repair the networks to the storage."""
+        for path in network.PATHS:
+            network.heal(self.number, path)
+
+    def run(
+        self, *words: str, check: bool = True, timeout: float = 2 * CALL, text: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command on the machine as root, over ssh.
+
+        Raises ``ProcessLookupError`` if the machine is off or does not answer.
+        """
+        boot = self.boot_id()
+        if boot == 0:
+            raise ProcessLookupError(f"{self.name} is off")
+        # A connection for each boot: what is left of that to an earlier one is of no use.
+        control = f"ControlPath=/run/lock/{self.name}-{boot}"
+        done = subprocess.run(
+            [
+                *("ssh", "-i", str(self._key), *SSH, "-o", control, f"root@{self.address}"),
+                shlex.join(words),
+            ],
+            input=text or "",
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        if done.returncode == NO_ANSWER:
+            raise ProcessLookupError(f"{self.name} does not answer: {done.stderr.strip()}")
+        if check and done.returncode != 0:
+            raise subprocess.CalledProcessError(
+                done.returncode, words, f"{done.stdout}{done.stderr}"
+            )
+        return done
+
+    def watchdog_fired(self) -> int:
+        """Return how often the kernel's watchdog has reset the machine."""
+        return self.console().count(FIRED)
+
+    def _write_seed(self, files: Mapping[str, str]) -> None:
+        with tarfile.open(self._here / "seed.tar", "w") as archive:
+            for name, text in files.items():
+                content = text.encode()
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                member.mode = 0o755 if text.startswith("#!") else 0o644
+                archive.addfile(member, BytesIO(content))

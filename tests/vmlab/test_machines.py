@@ -1,0 +1,105 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A machine that loses its power, crashes or hangs: its services run elsewhere, each once."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+from testbed.node import hold_still, wait_until
+from testbed.services import SERVICES, Client, answers, busy_node, owners_in_turn
+
+CUTS = int(os.environ.get("HOLDFAST_VMLAB_CUTS", "2"))
+LEASE_CUTS = int(os.environ.get("HOLDFAST_VMLAB_LEASE_CUTS", "1"))
+LONG = 300.0
+"""Seconds for a failover on machines that are this slow."""
+
+PAUSE = 60.0
+
+FAULTS = {
+    "power cut": lambda node: node.cut_power(),
+    "kernel panic": lambda node: node.panic(),
+    "hang (processor stopped)": lambda node: node.freeze(),
+}
+
+
+def elsewhere(cluster, fault, *, managing=None):
+    """Do *fault* to a node with a service; return how long that did not answer, in seconds."""
+    node = busy_node(cluster, managing=bool(managing))
+    (service, *_further) = cluster.status()["nodes"][node.name]["services"]
+    with Client(service) as client:
+        wait_until(lambda: client.acknowledged, 30.0, "a client that writes")
+        since = time.monotonic()
+        fault(node)
+        # What was on its way is answered within a second.
+        hold_still(1.5)
+        took = wait_until(lambda: answers(service, 2.0) and time.monotonic(), LONG, "an answer")
+    cluster.wait_whole()
+    assert cluster.node_of(service) != node
+    assert client.lost(cluster.testbed) == []
+    assert owners_in_turn(cluster.testbed, service)
+    return took - since
+
+
+@pytest.mark.parametrize("number", range(CUTS))
+def test_services_of_a_node_without_power_run_elsewhere(cluster, observer, figures, number):
+    managing = bool(number % 2)
+    took = elsewhere(cluster, FAULTS["power cut"], managing=managing)
+    figures.add(f"power cut{' of the manager' * managing}, with a fence device", took)
+    assert observer.looks
+    assert not observer.twice
+
+
+@pytest.mark.parametrize("what", ["kernel panic", "hang (processor stopped)"])
+def test_a_kernel_that_crashes_or_hangs_is_fenced(cluster, observer, figures, what):
+    figures.add(f"{what}, with a fence device", elsewhere(cluster, FAULTS[what]))
+    assert not observer.twice
+
+
+@pytest.mark.parametrize("number", range(LEASE_CUTS))
+def test_without_a_fence_device_the_host_lease_is_the_proof(
+    without_fencing, observer, figures, number
+):
+    took = elsewhere(without_fencing, FAULTS["power cut"])
+    figures.add("power cut, no fence device", took)
+    assert not observer.twice
+
+
+def test_a_machine_that_was_paused_goes_on_and_nothing_runs_twice(
+    without_fencing, observer, figures
+):
+    cluster = without_fencing
+    node = busy_node(cluster, managing=False)
+    (service, *_further) = cluster.status()["nodes"][node.name]["services"]
+    # A machine that can be paused with its watchdog: its lease proves nothing.
+    with cluster.lease_proof(node, False):
+        cluster.wait_whole()
+        node.freeze()
+        hold_still(PAUSE)
+        assert not answers(service, 2.0), "nobody else may have it"
+        begun = time.monotonic()
+        node.thaw()
+        wait_until(lambda: answers(service, 2.0), LONG, "an answer")
+        figures.add(f"after a pause of {PAUSE:.0f} s, no fence device", time.monotonic() - begun)
+        cluster.wait_whole()
+    assert not observer.twice
+    assert owners_in_turn(cluster.testbed, service)
+
+
+def test_the_whole_site_loses_its_power_and_comes_back(cluster, observer, figures):
+    for machine in cluster.testbed.machines:
+        machine.cut_power()
+    hold_still(3.0)
+    begun = time.monotonic()
+    for machine in cluster.testbed.machines:
+        machine.switch_on()
+    for service in SERVICES:
+        wait_until(lambda service=service: answers(service, 2.0), LONG, f"an answer of {service}")
+        figures.add(
+            f"whole site on: service {SERVICES.index(service) + 1}", time.monotonic() - begun
+        )
+    cluster.wait_whole()
+    assert not observer.twice
+    assert all(owners_in_turn(cluster.testbed, service) for service in SERVICES)

@@ -1,0 +1,99 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One path to the storage lost, all paths of a node, and the storage away for all nodes."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from testbed.node import hold_still, wait_until
+from testbed.services import SERVICES, Client, answers, busy_node, owners_in_turn
+
+LONG = 300.0
+WRITE = 5.0
+WITHOUT_A_PATH = 25.0
+
+
+def writes(service):
+    """Return whether a service takes an entry: an answer alone needs no storage."""
+    return answers(service, WRITE, "probe")
+
+
+def fences(cluster, since):
+    """Return the events of fences since a time."""
+    events = cluster.status()["events"]
+    return [one for one in events if one["at"] >= since and one["kind"] == "fence"]
+
+
+def test_a_node_that_loses_one_path_goes_on(cluster, observer, figures):
+    if not cluster.testbed.backend.block:
+        pytest.skip("NFS has one path here")
+    node = busy_node(cluster, managing=False)
+    (service, *_further) = cluster.status()["nodes"][node.name]["services"]
+    since, boot = time.time(), node.boot_id()
+    with Client(service) as client:
+        wait_until(lambda: client.acknowledged, 30.0, "a client that writes")
+        node.cut_paths(1)
+        hold_still(WITHOUT_A_PATH)
+        node.heal_paths()
+        hold_still(WITHOUT_A_PATH)
+    figures.add("one path lost: longest pause of writes", client.longest)
+    cluster.wait_whole()
+    assert node.boot_id() == boot
+    assert cluster.node_of(service) == node
+    assert client.lost(cluster.testbed) == []
+    assert fences(cluster, since) == []
+    assert not observer.twice
+
+
+@pytest.mark.parametrize("device", [True, False], ids=["with a fence device", "without"])
+def test_services_of_a_node_that_loses_all_paths_run_elsewhere(request, cluster, figures, device):
+    if not device:
+        request.getfixturevalue("without_fencing")
+    observer = request.getfixturevalue("observer")
+    word = "with a fence device" if device else "no fence device"
+    node = busy_node(cluster, managing=False)
+    (service, *_further) = cluster.status()["nodes"][node.name]["services"]
+    boot, begun = node.boot_id(), time.monotonic()
+    node.cut_paths()
+    # What was on its way is written within a second.
+    hold_still(1.5)
+    seconds: dict[str, float] = {}
+    conditions = {
+        "its reset": lambda: node.boot_id() not in (0, boot),
+        "its service writes": lambda: writes(service),
+    }
+
+    def all_met():
+        for what, condition in conditions.items():
+            if what not in seconds and condition():
+                seconds[what] = time.monotonic() - begun
+        return len(seconds) == len(conditions)
+
+    wait_until(all_met, LONG, f"{', '.join(conditions)}")
+    for what, took in seconds.items():
+        figures.add(f"all paths of a node lost, {word}: {what}", took)
+    node.heal_paths()
+    cluster.wait_whole()
+    assert not observer.twice
+    assert owners_in_turn(cluster.testbed, service)
+
+
+@pytest.mark.parametrize("seconds", [10.0, 60.0])
+def test_nobody_is_fenced_while_the_storage_is_away_for_all(cluster, observer, figures, seconds):
+    since = time.time()
+    storage = cluster.testbed.storage_machine
+    storage.cut_paths()
+    hold_still(seconds)
+    begun = time.monotonic()
+    storage.heal_paths()
+    for service in SERVICES:
+        wait_until(lambda service=service: writes(service), LONG, f"an entry of {service}")
+    figures.add(
+        f"storage away for all for {seconds:.0f} s: back to answers", time.monotonic() - begun
+    )
+    cluster.wait_whole()
+    assert fences(cluster, since) == []
+    assert not observer.twice
+    assert all(owners_in_turn(cluster.testbed, service) for service in SERVICES)
