@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The options by which services, rules and the policy are declared: each alone, or all together.
+"""The options by which services, rules, nodes and the policy are declared, alone or together.
 
-PRIVATE to the collection.  The modules ``service``, ``rule`` and ``cluster_policy`` document them.
+PRIVATE to the collection.  The modules ``service``, ``rule``, ``node_properties`` and
+``cluster_policy`` document them.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ SERVICE = Options(
         "node": {"type": "str"},
         "cpus": {"type": "float"},
         "memory": {"type": "float"},
+        "utilization": {"type": "dict"},
         "ignored": {"type": "bool"},
         "live_migration": {"type": "bool"},
         "after": {"type": "list", "elements": "str"},
@@ -56,14 +58,27 @@ RULE = Options(
         "nodes": {"type": "dict"},
         "strict": {"type": "bool", "default": False},
         "affinity": {"type": "str", "choices": ["apart", "together"]},
+        "attribute": {"type": "str"},
+        "locations": {"type": "int"},
     },
     required_if=[
         ("state", "present", ["services"]),
         ("state", "present", ["nodes", "affinity"], True),
     ],
-    mutually_exclusive=[("nodes", "affinity")],
+    mutually_exclusive=[("nodes", "affinity"), ("nodes", "attribute")],
 )
 """What can be declared of a rule."""
+
+NODE_PROPERTIES = Options(
+    argument_spec={
+        "name": {"type": "str", "required": True},
+        "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        "capacity": {"type": "dict"},
+        "safety_capacity": {"type": "dict"},
+        "attributes": {"type": "dict"},
+    }
+)
+"""What can be declared of a node."""
 
 POLICY = Options(
     argument_spec={
@@ -87,6 +102,7 @@ CONFIGURATION = Options(
     argument_spec={
         "services": {"type": "list", "elements": "dict"},
         "rules": {"type": "list", "elements": "dict"},
+        "node_properties": {"type": "list", "elements": "dict"},
         "policy": {"type": "dict"},
     }
 )
@@ -94,12 +110,13 @@ CONFIGURATION = Options(
 
 
 def check_declarations(module: AnsibleModule) -> None:
-    """Take what ``CONFIGURATION`` has as the modules for one service, rule or policy take it.
+    """Take what ``CONFIGURATION`` has as the modules for one of these take it.
 
     Passwords in services become secrets of the task.
     """
     check_rows(module, "services", SERVICE)
     check_rows(module, "rules", RULE)
+    check_rows(module, "node_properties", NODE_PROPERTIES)
     check_dict(module, "policy", POLICY)
     for service in module.params["services"] or ():
         for row in service["resources"] or ():

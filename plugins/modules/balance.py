@@ -60,6 +60,28 @@ options:
       - Not with O(like_hbal).
     type: bool
     default: false
+  budget:
+    description:
+      - For about how many seconds to search a better plan, after the plan without a search was
+        made. V(0) is no search. The search moves several instances at once and may need more moves
+        and data; O(most_moves), O(most_copied) and O(gain_per_gib) limit that.
+      - The score may rise on the way; all limits and N+1 hold after every move.
+      - Not with O(like_hbal).
+    type: float
+    default: 0.0
+  seed:
+    description:
+      - The seed of the search of O(budget). The same seed and budget lead to the same plan, unless
+        the machine is so slow that the clock ends the search.
+    type: int
+    default: 1
+  keep_n1:
+    description:
+      - Whether every node that could be lost still can be after each move. Without it the plan may
+        be better, as RV(given_up) says.
+      - Not with O(like_hbal), which never keeps N+1.
+    type: bool
+    default: true
   gain_per_gib:
     description: What a move has to gain of the score for each GiB that it copies.
     type: float
@@ -92,6 +114,12 @@ seealso:
 """
 
 EXAMPLES = r"""
+- name: Search a better plan for a minute
+  holdfast.ha.balance:
+    src: /var/tmp/cluster.data
+    budget: 60
+  register: plan
+
 - name: How would the cluster be balanced?
   holdfast.ha.balance:
     src: /var/tmp/cluster.data
@@ -140,7 +168,7 @@ given_up:
     - V(none) in all other cases.
   returned: success
   type: dict
-  contains:
+  contains: &plan
     score_after:
       description: The score at its end.
       type: float
@@ -154,6 +182,16 @@ without_swaps:
   description: With O(swaps), the result of the plan without swaps; else V(none).
   returned: success
   type: dict
+  contains: *plan
+uses_swaps:
+  description:
+    - Whether RV(moves) are not the plan without swaps, because swaps lead to a lower score.
+  returned: success
+  type: bool
+before_search:
+  description: With O(budget), the result of the plan before the search; else V(none).
+  returned: success
+  type: dict
   contains:
     score_after:
       description: The score at its end.
@@ -164,11 +202,6 @@ without_swaps:
     copied:
       description: How many MiB of disks it copies.
       type: int
-uses_swaps:
-  description:
-    - Whether RV(moves) are not the plan without swaps, because swaps lead to a lower score.
-  returned: success
-  type: bool
 copied:
   description: How many MiB of disks are copied in all.
   returned: success
@@ -203,6 +236,9 @@ OPTIONS = Options(
         "most_moves": {"type": "int", "default": -1},
         "most_copied": {"type": "int", "default": -1},
         "swaps": {"type": "bool", "default": False},
+        "budget": {"type": "float", "default": 0.0},
+        "seed": {"type": "int", "default": 1},
+        "keep_n1": {"type": "bool", "default": True},
         "gain_per_gib": {"type": "float", "default": 0.0},
         "disk_moves": {"type": "bool", "default": True},
         "instance_moves": {"type": "bool", "default": True},

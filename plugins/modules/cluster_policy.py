@@ -63,7 +63,8 @@ options:
     type: bool
   rebalance:
     description:
-      - Move services automatically, one at a time, while the load is uneven.
+      - Move services automatically, one at a time, while the load is uneven. Where that does not
+        help, two nodes exchange services.
       - The default is V(false).
     type: bool
   rebalance_threshold:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: configuration
-short_description: Declare services, rules and the policy together
+short_description: Declare services, rules, nodes and the policy together
 version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
@@ -35,6 +35,13 @@ options:
       - The rules, each as the options of M(holdfast.ha.rule) that declare it.
     type: list
     elements: dict
+  node_properties:
+    description:
+      - The resources and attributes of nodes, each as the options of M(holdfast.ha.node_properties)
+        that declare them.
+    type: list
+    elements: dict
+    version_added: 0.2.0
   policy:
     description:
       - The policy of the cluster, as the options of M(holdfast.ha.cluster_policy) that change it,
@@ -44,6 +51,7 @@ options:
 seealso:
   - module: holdfast.ha.service
   - module: holdfast.ha.rule
+  - module: holdfast.ha.node_properties
   - module: holdfast.ha.cluster_policy
   - module: holdfast.ha.configuration_info
 """

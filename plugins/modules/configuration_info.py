@@ -13,13 +13,13 @@ version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - Returns each declared service and rule as the options of M(holdfast.ha.service) and
-    M(holdfast.ha.rule) that declare it again, and the policy as those of
-    M(holdfast.ha.cluster_policy). Values of secrets are hidden; declared again so, they stay as
-    they are.
-  - With O(services), O(rules) or O(policy) it also reports where the cluster differs from them, and
-    shows that as the difference of the task. That is what M(holdfast.ha.configuration) would
-    change, and what is in the cluster alone.
+  - Returns each declared service, rule and node as the options of M(holdfast.ha.service),
+    M(holdfast.ha.rule) and M(holdfast.ha.node_properties) that declare it again, and the policy as
+    those of M(holdfast.ha.cluster_policy). Values of secrets are hidden; declared again so, they
+    stay as they are.
+  - With O(services), O(rules), O(node_properties) or O(policy) it also reports where the cluster
+    differs from them, and shows that as the difference of the task. That is what
+    M(holdfast.ha.configuration) would change, and what is in the cluster alone.
 extends_documentation_fragment:
   - holdfast.ha.attributes.info_module
   - holdfast.ha.attributes.node_group
@@ -41,6 +41,13 @@ options:
       - The desired rules, as options of M(holdfast.ha.rule).
     type: list
     elements: dict
+  node_properties:
+    description:
+      - The desired properties of nodes, as options of M(holdfast.ha.node_properties). Options that
+        are left out are as they are declared.
+    type: list
+    elements: dict
+    version_added: 0.2.0
   policy:
     description:
       - The desired policy, as options of M(holdfast.ha.cluster_policy). An
@@ -86,6 +93,13 @@ rules:
   elements: dict
   sample:
     - {name: apart, services: [web, db], affinity: apart}
+node_properties:
+  description: The declared properties of nodes.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - {name: n1, capacity: {gpu: 2}, attributes: {site: north}}
 policy:
   description: The whole policy of the cluster.
   returned: success
@@ -107,7 +121,7 @@ drift:
   elements: dict
   contains:
     kind:
-      description: V(service), V(rule) or V(policy).
+      description: V(service), V(rule), V(node) or V(policy).
       type: str
     name:
       description: Which; of the policy the option.

@@ -43,7 +43,8 @@ options:
     description:
       - For how many host ids, from 1 to 2000.
       - If not given, existing files keep what they have, and new ones get 64.
-      - It cannot be changed later.
+      - More can be given later, while no node of the cluster is in use, and also not with
+        O(force=true). The files are copied into larger ones. They are never made smaller.
     type: int
   block_size:
     description:

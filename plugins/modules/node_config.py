@@ -165,8 +165,17 @@ options:
   timing:
     description:
       - Times in seconds and limits that differ from the defaults, the same on all nodes.
-      - C(suspect_after) (3) is the silence before a node is suspected, C(daemon_grace) (30) how
-        long a node that lives may be without its LRM, at least 25 where nodes have a watchdog.
+      - C(profile) (V(default)) is the set of times from which they differ. With V(fast) nodes send
+        keepalives besides heartbeats, and are suspected sooner. It needs O(authentication) and at
+        most 64 members.
+      - C(suspect_after) (2) is the silence before a node is suspected, C(heartbeat) (0.5) the time
+        between two heartbeats of a node, C(look) (0.5) between two looks of the manager at all
+        nodes. With more than 64 members they are 3, 1 and 1. C(keepalive) (0 for none) is the time
+        between two keepalives of a node. With keepalives C(suspect_soonest) (0.8) is the least
+        silence of both before a node is suspected. V(fast) has C(heartbeat) 0.25, C(look) 0.2 and
+        C(keepalive) 0.1.
+      - C(daemon_grace) (30) is how long a node that lives may be without its LRM, at least 25 where
+        nodes have a watchdog.
         C(candidate_delay) (2) is how much later each further node acts when that of the manager
         died. C(standbys) (2) is how many nodes beside the manager observe all nodes.
       - C(fence_retry) (5) is the wait after a failed fence, doubled each time up to 60.

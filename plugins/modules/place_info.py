@@ -38,6 +38,11 @@ options:
     description:
       - Memory that the service takes, in MiB, likewise.
     type: float
+  utilization:
+    description:
+      - Other resources that the service takes, where that is not what is declared.
+    type: dict
+    version_added: 0.2.0
 seealso:
   - module: holdfast.ha.service
   - module: holdfast.ha.evacuate
@@ -97,6 +102,7 @@ OPTIONS = NODE_OPTIONS.merge(
     service={"type": "str", "required": True},
     cpus={"type": "float"},
     memory={"type": "float"},
+    utilization={"type": "dict"},
 )
 
 

@@ -15,7 +15,7 @@ author:
 description:
   - Plans the moves that the manager itself would make to balance the load, one after the other,
     until no move is worth it. Rules and capacity are respected; services that are kept together
-    move together.
+    move together. Where no single move is worth it, two nodes may exchange services.
   - What the load is, and how much a move has to gain, is set by M(holdfast.ha.cluster_policy).
   - Nothing is moved. M(holdfast.ha.service_move) makes a move, unless the cluster is paused or
     disarmed.
@@ -78,8 +78,27 @@ steps:
     imbalance:
       description: The imbalance that is left after the step.
       type: float
+    moved_mib:
+      description: The memory that the services declare, in MiB.
+      type: float
+    gain_per_gib:
+      description:
+        - By how much the imbalance falls for each GiB of memory that is moved; V(null) if the
+          services declare no memory.
+      type: float
+    exchange:
+      description:
+        - Whether the step is only worth it together with the next one, which goes the other way.
+          The gain is that of both.
+      type: bool
   sample:
-    - {services: [web], source: n1, target: n3, imbalance: 0.0}
+    - services: [web]
+      source: n1
+      target: n3
+      imbalance: 0.0
+      moved_mib: 4096.0
+      gain_per_gib: 0.205
+      exchange: false
 imbalance_before:
   description: The imbalance as it is.
   returned: success
@@ -90,6 +109,18 @@ imbalance_after:
   returned: success
   type: float
   sample: 0.0
+moved_mib:
+  description: The memory that all steps move, as services declare it, in MiB.
+  returned: success
+  type: float
+  sample: 4096.0
+gain_per_gib:
+  description:
+    - By how much the imbalance falls for each GiB of memory that is moved; V(null) if no service
+      that moves declares memory.
+  returned: success
+  type: float
+  sample: 0.205
 reason:
   description:
     - Why nothing would be moved now, such as that the cluster is paused or disarmed, or that no

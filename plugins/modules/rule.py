@@ -17,6 +17,7 @@ description:
   - A rule with O(nodes) lists the nodes on which its services run. Each service can be in one such
     rule.
   - A rule with O(affinity) keeps its services apart on different nodes, or together on one.
+  - With O(attribute) too, it does so with locations instead of nodes, such as sites or racks.
   - Other rules are left as they are.
 extends_documentation_fragment:
   - holdfast.ha.attributes
@@ -49,6 +50,8 @@ options:
   strict:
     description:
       - Whether the services may run on no other node than O(nodes), even if all of those are gone.
+      - With O(attribute), whether a service is not started where the rule would not be kept. By
+        default such a rule is a preference. It comes after the priorities of O(nodes).
     type: bool
     default: false
   affinity:
@@ -58,6 +61,21 @@ options:
     choices:
       - apart
       - together
+  attribute:
+    description:
+      - The attribute of M(holdfast.ha.node_properties) that is the location of a node. The services
+        are kept in different locations, or in the same one.
+      - A service moves when that brings the rule closer to being kept, if
+        O(holdfast.ha.service#module:failback) is V(true) and no service is kept together on its
+        node.
+    type: str
+    version_added: 0.2.0
+  locations:
+    description:
+      - With O(affinity=apart) and O(attribute), in how many different locations the services are at
+        least. By default each service is in its own.
+    type: int
+    version_added: 0.2.0
   expected:
     description:
       - Ids of services that are to be declared before the rule is. In check mode they count as
@@ -67,6 +85,7 @@ options:
     default: []
 seealso:
   - module: holdfast.ha.service
+  - module: holdfast.ha.node_properties
   - module: holdfast.ha.configuration
 """
 
@@ -76,6 +95,14 @@ EXAMPLES = r"""
     name: resolvers
     services: [resolver-a, resolver-b]
     affinity: apart
+
+- name: Spread a database and its two replicas over two sites at least
+  holdfast.ha.rule:
+    name: sites
+    services: [database, replica-a, replica-b]
+    affinity: apart
+    attribute: site
+    locations: 2
 
 - name: Prefer the nodes with fast disks
   holdfast.ha.rule:

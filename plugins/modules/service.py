@@ -150,6 +150,15 @@ options:
         O(holdfast.ha.cluster_policy#module:placement=load).
       - The default for a new service is V(0), which counts as not known.
     type: float
+  utilization:
+    description:
+      - What the service takes of other resources of its node, as whole numbers by name, such as
+        two of C(gpu). The nodes declare what they have with M(holdfast.ha.node_properties), in the
+        same units. The service is never placed on a node that has too little of one.
+      - While the service moves, it takes them on both nodes.
+      - If not given, it stays as it is declared. An empty dictionary removes all.
+    type: dict
+    version_added: 0.2.0
   ignored:
     description:
       - Leave the service unmanaged. It is neither monitored nor recovered until this is V(false).

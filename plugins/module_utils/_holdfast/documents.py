@@ -383,3 +383,8 @@ def check_keys(keys: Iterable[str], pattern: re.Pattern[str], what: str) -> None
     for key in keys:
         if not pattern.fullmatch(key):
             raise wrong(key, what)
+
+
+def values_by_name(record: Any) -> dict[str, Any]:
+    """Return the values of all fields of a dataclass by their names; they are not copied."""
+    return {item.name: getattr(record, item.name) for item in fields(record)}

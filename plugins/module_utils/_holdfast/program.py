@@ -43,6 +43,12 @@ def main() -> None:
         from .operator.cli.htools.hbal import main_and_exit as balance_and_exit
 
         balance_and_exit(sys.argv[2:])
+    if sys.argv[1:2] == ["keepalive"]:
+        # A child of the LRM, whose memory is locked: it has only what it needs.
+        from .node.daemon.keepalive_process import main as send_keepalives
+
+        send_keepalives(sys.argv[2:])
+        return
     from .operator.cli.main import main_and_exit
 
     main_and_exit(sys.argv[1:])

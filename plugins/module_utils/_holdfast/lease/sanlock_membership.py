@@ -65,7 +65,7 @@ class Membership:
             raise LeaseError(
                 f"sanlock on this machine runs under the name {status.host_name}, not"
                 f" {host_name}; set our_host_name = {host_name} in /etc/sanlock/sanlock.conf and"
-                " restart sanlock. Under a name that changes, a node that crashed waits for"
+                " reboot the node. Under a name that changes, a node that crashed waits for"
                 " its own death before it joins again."
             )
         present = self._area.read_host(self.host_id)

@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
-from ..cluster.model.desired import Wanted, wanted_document, wanted_from_document
+from ..cluster.model.desired import Wanted
+from ..cluster.model.desired_codec import wanted_document, wanted_from_document
 from ..cluster.model.inline_secrets import inline_secrets, without_inline_secrets
 from ..cluster.model.lease_freeing import (
     Freeing,
@@ -18,6 +19,7 @@ from ..cluster.model.lease_freeing import (
     freeing_from_document,
     why_awaited,
 )
+from ..cluster.model.news import News
 from ..cluster.model.observed import HostState
 from ..cluster.model.report import (
     Report,
@@ -27,7 +29,7 @@ from ..cluster.model.report import (
     sight_from_document,
 )
 from ..cluster.model.state import ClusterState, Intent
-from ..cluster.model.state_codec import state_document, state_from_document
+from ..cluster.model.state_series import StateReader, StateWriter
 from ..cluster.model.versions import LeaseVersion
 from ..documents import fields_of, row
 from ..errors import FormatError, LeaseError, StorageError
@@ -35,12 +37,12 @@ from ..lease.embedded import EmbeddedLeases
 from ..lease.interface import LeaseHolder, Leases
 from ..storage.device import device_header
 from ..storage.lockspace.host_timing import LeaseTiming
-from ..storage.records import Kind
-from ..storage.whiteboard.board import Board
+from ..storage.news_index import NO_NEWS, HostNews
+from ..storage.record_format import Kind
 from ..storage.whiteboard.file import Whiteboard
 from .cluster_key import ClusterKey
 from .configuration import SANLOCK, NodeConfiguration
-from .record_slots import SIGNED_AGAIN_BY, WRITTEN_AGAIN_BY, RecordSlots
+from .record_slots import RecordSlots, payload
 from .run_notes import note_generation, read_generation
 
 MANAGER_LEASE = "manager"
@@ -98,17 +100,19 @@ class ClusterStorage:
         self, configuration: NodeConfiguration, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """Describe the files; each is opened at its first use."""
-        self._configuration = configuration
+        self.configuration = configuration
         self.key = ClusterKey(configuration)
         authenticate = self.key.authentication
         self.board = Whiteboard(str(configuration.metadata_path), authenticate=authenticate)
         own, path = configuration.me.host_id, str(configuration.state_path)
-        self._records = RecordSlots(path, own, authenticate)
+        self.records = RecordSlots(path, own, authenticate)
         self.leases = make_leases(configuration, clock)
         self._generation = 0
         self._own_freeing: Freeing | None = None
         self._further: set[int] = set()
         self._searched: dict[Kind, int] = {}
+        self._orders: tuple[ClusterState, ClusterState] | None = None
+        self._reader, self._writer = StateReader(), StateWriter()
 
     def adopt_host_lease(self) -> int:
         """Work under the host lease of this node's machine, or sanlock; return its generation.
@@ -117,9 +121,9 @@ class ClusterStorage:
         overwrite this one.  One check for each join is enough: a write that begins later reads the
         new generation, and is not made.  ``StorageError`` on another device than the node's.
         """
-        check_storage(self._configuration)
-        generation = self.leases.adopt(self._configuration.node)
-        if read_generation(self._configuration.run_directory) == generation:
+        check_storage(self.configuration)
+        generation = self.leases.adopt(self.configuration.node)
+        if read_generation(self.configuration.run_directory) == generation:
             return generation
         try:
             awaited = self.late_free(generation)
@@ -128,7 +132,7 @@ class ClusterStorage:
         except BaseException:
             self.leases.leave()
             raise
-        note_generation(self._configuration.run_directory, generation)
+        note_generation(self.configuration.run_directory, generation)
         return generation
 
     def late_free(self, generation: int = 0) -> str:
@@ -136,15 +140,15 @@ class ClusterStorage:
 
         The generation is 0 before the node joined.
         """
-        node, records = self._configuration.node, self.freeing_records()
+        node, records = self.configuration.node, self.freeing_records()
         writers = awaited_writers(node, generation, records, self._has_host_lease_ended)
         return why_awaited(node, writers) if writers else ""
 
     def freeing_records(self) -> dict[str, Freeing]:
         """Return what each node is about to free; an unreadable record names nothing."""
         records: dict[str, Freeing] = {}
-        for name, member in self._configuration.members.items():
-            record = self._records.read_if_readable(Kind.CRM, member.host_id, _parse_freeing)
+        for name, member in self.configuration.members.items():
+            record = self.records.read_if_readable(Kind.CRM, member.host_id, _parse_freeing)
             if record is not None and record.leases:
                 records[name] = record
         return records
@@ -155,45 +159,45 @@ class ClusterStorage:
         None if it has to be written again, as it is not signed with the key that signs now.
         """
         if self._own_freeing is None:
-            own = self._configuration.me.host_id
+            own = self.configuration.me.host_id
             try:
-                self._own_freeing = self._records.read(Kind.CRM, own, _parse_freeing) or Freeing()
+                self._own_freeing = self.records.read(Kind.CRM, own, _parse_freeing) or Freeing()
             except FormatError:
                 # A damaged record names nothing; the next one that is written replaces it.
                 return Freeing()
-        return self._own_freeing if self._records.own_is_signed(Kind.CRM) else None
+        return self._own_freeing if self.records.own_is_signed(Kind.CRM) else None
 
     def read_report(self, host_id: int, number: int = 0) -> Report | None:
         """Return a node's LRM record, or None if it never wrote one.
 
         If the record that was read last has *number*, the storage is not asked.
         """
-        return self._records.read(Kind.LRM, host_id, report_from_document, number)
+        return self.records.read(Kind.LRM, host_id, report_from_document, number)
 
     def report_number(self, host_id: int) -> int:
         """Return the number of a node's LRM record as last read or written here, 0 if of none."""
-        return self._records.number(Kind.LRM, host_id)
+        return self.records.number(Kind.LRM, host_id)
 
     def own_report_number(self) -> int:
         """Return the number of this node's LRM record, 0 before it was read or written here."""
-        return self.report_number(self._configuration.me.host_id)
+        return self.report_number(self.configuration.me.host_id)
 
     def next_report_number(self) -> int:
         """Return the number that this node's next LRM record will have at least."""
-        return self._records.next_number(Kind.LRM)
+        return self.records.next_number(Kind.LRM)
 
     def continue_after(self, number: int) -> None:
         """Number this node's next LRM record higher than *number*, an earlier one."""
-        self._records.continue_after(Kind.LRM, number)
+        self.records.continue_after(Kind.LRM, number)
 
     def read_sight(self, host_id: int) -> Sight | None:
         """Return the part of a node's LRM record for the status, or None if it never wrote one."""
-        return self._records.read(Kind.LRM, host_id, sight_from_document)
+        return self.records.read(Kind.LRM, host_id, sight_from_document)
 
     def write_report(self, report: Report) -> None:
         """Write this node's LRM record."""
         epoch = slot_epoch(report.generation, report.epoch)
-        self._records.write(Kind.LRM, epoch, report_document(report))
+        self.records.write(Kind.LRM, epoch, payload(report_document(report)))
 
     def read_manager(self) -> ClusterState | None:
         """Return the manager's record: that of the highest epoch.
@@ -207,10 +211,30 @@ class ClusterStorage:
         Something newer may have been acted on all the same: before an action this record is
         compared with the floors (``cluster/model/versions.py``).
         """
+        return self._read_manager(self.leases.holder(MANAGER_LEASE))
+
+    def read_orders(self) -> ClusterState | None:
+        """Return the newest manager's record that concerns this node.
+
+        By its index, newer ones of the same manager have nothing for this node, and the
+        configuration that it names has all that this node needs.
+        """
         holder = self.leases.holder(MANAGER_LEASE)
+        state = self._read_manager(holder, self.configuration.me.host_id)
+        needed = self.records.needed_version(Kind.CRM, holder.host_id)
+        if state is None or needed is None or not self._is_newest(state, holder):
+            return state
+        if self._orders is None or self._orders[0] is not state:
+            self._orders = (state, replace(state, config_version=needed))
+        return self._orders[1]
+
+    def _read_manager(self, holder: LeaseHolder, reader: int = 0) -> ClusterState | None:
+        """Return the manager's record, for a *reader* the newest one that concerns it."""
         if holder.host_id:
             self._further.add(holder.host_id)
-            state = self._records.read_if_readable(Kind.CRM, holder.host_id, state_from_document)
+            state = self.records.read_if_readable(
+                Kind.CRM, holder.host_id, self._reader.decode, reader
+            )
             if state is not None and self._is_of(state.generation, state.epoch, holder):
                 return state
         newest, unreadable = self._newest_state()
@@ -234,36 +258,42 @@ class ClusterStorage:
 
     def _newest_state(self) -> tuple[ClusterState | None, list[FormatError]]:
         """Return the newest record of a manager, and the errors of damaged slots."""
-        states, unreadable = self._records.read_each(
-            Kind.CRM, self._host_ids(), state_from_document
-        )
+        states, unreadable = self.records.read_each(Kind.CRM, self.host_ids(), self._reader.decode)
         written = [state for state in states.values() if _age(state) > (0, 0)]
         newest = max(written, key=_age, default=None)
         if newest is not None:
             self._generation = max(self._generation, newest.generation)
         return newest, list(unreadable.values())
 
-    def write_manager(self, state: ClusterState, freeing: Freeing = NO_FREEING) -> None:
-        """Write the manager's record into this node's slot, and what it is about to free."""
+    def write_manager(
+        self, state: ClusterState, freeing: Freeing = NO_FREEING, news: News | None = None
+    ) -> None:
+        """Write the manager's record into this node's slot, and what it is about to free.
+
+        *news* says whom it concerns, None all.
+        """
+        news = news or News(version=state.config_version)
         self._generation = max(self._generation, state.generation)
         epoch = slot_epoch(state.generation, state.epoch)
-        self._write_crm(epoch, state_document(state), freeing)
+        concerned = HostNews(*news.numbered(self.configuration.host_ids()), news.version)
+        data = self._writer.encode(state, _freeing_row(freeing))
+        self._write_crm(epoch, data, freeing, concerned)
 
     def write_freeing(self, freeing: Freeing) -> None:
         """Record what this node is about to free, and leave the rest of its slot as it is."""
-        epoch, document = self._records.own_document(Kind.CRM)
-        self._write_crm(epoch, document, freeing)
+        epoch, document = self.records.own_document(Kind.CRM)
+        self._write_crm(epoch, _crm_payload(document, freeing), freeing)
 
     def own_record_stands(self, kind: Kind) -> bool:
         """Return whether the record of *kind* that this process wrote last needs no new write."""
-        return self._records.own_stands(kind)
+        return self.records.own_stands(kind)
 
     def newest_intent(self) -> Intent | None:
         """Return the last intent of a candidate: of the highest epoch, then the latest.
 
         An unreadable slot has none: a decision without it fences again.
         """
-        intents, _unreadable = self._records.read_each(Kind.CRM, self._host_ids(), _parse_intent)
+        intents, _unreadable = self.records.read_each(Kind.CRM, self.host_ids(), parse_intent)
         return max(
             intents.values(), key=lambda intent: (intent.epoch, intent.recorded), default=None
         )
@@ -274,9 +304,9 @@ class ClusterStorage:
         The state is kept under its own, older epoch: it may be the newest there is.
         *freeing* names the host lease that the fence is to prove dead.
         """
-        epoch, document = self._records.own_document(Kind.CRM)
+        epoch, document = self.records.own_document(Kind.CRM)
         document["intent"] = asdict(intent)
-        self._write_crm(epoch, document, freeing)
+        self._write_crm(epoch, _crm_payload(document, freeing), freeing)
 
     def read_wanted(self) -> tuple[Wanted, int]:
         """Return the newest desired configuration and the host id of its slot.
@@ -290,7 +320,7 @@ class ClusterStorage:
         holder = self.leases.holder(CONFIGURATION_LEASE)
         if holder.version and holder.host_id:
             self._further.add(holder.host_id)
-            wanted = self._records.read_if_readable(
+            wanted = self.records.read_if_readable(
                 Kind.CONFIGURATION, holder.host_id, wanted_from_document
             )
             if wanted is not None and self._is_of(wanted.generation, wanted.version, holder):
@@ -330,8 +360,8 @@ class ClusterStorage:
 
     def _newest_wanted(self) -> tuple[Wanted, int, dict[int, FormatError]]:
         """Return the newest configuration, its slot, and the errors of the damaged slots."""
-        configurations, unreadable = self._records.read_each(
-            Kind.CONFIGURATION, self._host_ids(), wanted_from_document
+        configurations, unreadable = self.records.read_each(
+            Kind.CONFIGURATION, self.host_ids(), wanted_from_document
         )
         newest, slot = Wanted(), 0
         for host_id, wanted in configurations.items():
@@ -342,13 +372,13 @@ class ClusterStorage:
 
     def read_wanted_from(self, host_id: int) -> Wanted | None:
         """Return the desired configuration in one node's slot."""
-        return self._records.read(Kind.CONFIGURATION, host_id, wanted_from_document)
+        return self.records.read(Kind.CONFIGURATION, host_id, wanted_from_document)
 
     def write_wanted(self, wanted: Wanted) -> None:
         """Write a desired configuration into this node's slot."""
         self._generation = max(self._generation, wanted.generation)
         epoch = slot_epoch(wanted.generation, wanted.version)
-        self._records.write(Kind.CONFIGURATION, epoch, wanted_document(wanted))
+        self.records.write(Kind.CONFIGURATION, epoch, payload(wanted_document(wanted)))
 
     def forget_secrets(self, wanted: Wanted) -> None:
         """Hide secrets that are not in *wanted* any more in older configurations of other nodes.
@@ -357,114 +387,34 @@ class ClusterStorage:
         these slots then, and no reader takes what is in them for the newest.
         """
         present = inline_secrets(wanted)
-        for host_id in self._host_ids():
-            older = self._records.read_if_readable(
-                Kind.CONFIGURATION, host_id, wanted_from_document
-            )
+        for host_id in self.host_ids():
+            older = self.records.read_if_readable(Kind.CONFIGURATION, host_id, wanted_from_document)
             if older is None or not wanted.newer_than(older):
                 continue
             if inline_secrets(older) - present:
                 hidden = without_inline_secrets(older, present)
-                self._records.overwrite(Kind.CONFIGURATION, host_id, wanted_document(hidden))
+                self.records.overwrite(Kind.CONFIGURATION, host_id, wanted_document(hidden))
 
     def lease_versions(self) -> tuple[LeaseVersion, int]:
         """Return version and holder of the manager lease, and the configuration lease's version."""
         holder = self.leases.holder(MANAGER_LEASE)
-        names = {host_id: name for name, host_id in self._configuration.host_ids().items()}
+        names = {host_id: name for name, host_id in self.configuration.host_ids().items()}
         manager = LeaseVersion(holder.version, names.get(holder.host_id, ""))
         return manager, self.leases.holder(CONFIGURATION_LEASE).version
 
-    def damaged_records(self) -> list[str]:
-        """Return a sentence for each unusable record of a member, in force or not.
-
-        Raises ``StorageError`` when the file of records cannot be read.
-        """
-        self._records.room(Kind.LRM)
-        parsers: tuple[tuple[Kind, Callable[[Any], object]], ...] = (
-            (Kind.LRM, report_from_document),
-            (Kind.CRM, state_from_document),
-            (Kind.CRM, _parse_intent),
-            (Kind.CONFIGURATION, wanted_from_document),
-        )
-        found = []
-        for host_id in self._host_ids():
-            for kind, parse in parsers:
-                try:
-                    self._records.read(kind, host_id, parse)
-                except FormatError as error:
-                    found.append(str(error))
-        # A record that is damaged as such cannot be understood in any way.
-        return list(dict.fromkeys(found))
-
-    def damaged_copies(self) -> list[str]:
-        """Return a sentence for each record in use that was read here and has a damaged copy.
-
-        In use are each node's report, and what the holders of the leases wrote.
-        """
-        holders = {
-            Kind.CRM: self.leases.holder(MANAGER_LEASE).host_id,
-            Kind.CONFIGURATION: self.leases.holder(CONFIGURATION_LEASE).host_id,
-        }
-        return [
-            f"The {kind.name} record of {self._name(host_id)} is damaged ({reasons});"
-            f" {WRITTEN_AGAIN_BY[kind]}"
-            for (kind, host_id), reasons in sorted(self._records.damage.items())
-            if holders.get(kind, host_id) == host_id
-        ]
-
-    def not_authentic(self, board: Board) -> list[str]:
-        """Return a sentence for each record read here, and each block of *board*, of no member."""
-        authentication = self.key.authentication()
-        counts = "counts as blank" if authentication.enforces else "is believed all the same"
-        blocks = [
-            f"The block of {self._name(host_id)} on the whiteboard is not authentic and {counts}"
-            for host_id in sorted(board.forged)
-        ]
-        records = [
-            f"The {kind.name} record of {self._name(host_id)} is not authentic and {counts}"
-            f" ({reasons}); {SIGNED_AGAIN_BY[kind]}"
-            for (kind, host_id), reasons in sorted(self._records.forged.items())
-        ]
-        return [*blocks, *records]
-
-    def not_signed(self) -> list[str]:
-        """Return a sentence for each record of a member that the key that signs now did not sign.
-
-        Also for each that is damaged or not authentic.  Blocks are not looked at: they are written
-        each second.
-        """
-        return [
-            f"The {kind.name} record of {self._name(host_id)} is not signed with the key that signs"
-            " now"
-            for host_id in self._host_ids()
-            for kind in Kind
-            if not self._records.is_current(kind, host_id)
-        ]
-
-    def is_own_configuration_signed(self) -> bool:
-        """Return whether this node's configuration record needs no new MAC."""
-        return self._records.is_current(Kind.CONFIGURATION, self._configuration.me.host_id)
-
-    def is_configuration_current(self) -> bool:
-        """Return whether no copy of a configuration record has to be written again.
-
-        That is one in this node's slot, or the one in use, that is damaged, not authentic, or not
-        signed with the key that signs now.  A change of the configuration here writes the first
-        again and takes the other out of use.
-        """
-        holder = self.leases.holder(CONFIGURATION_LEASE).host_id
-        slots = {self._configuration.me.host_id, holder} - {0}
-        return all(self._records.is_current(Kind.CONFIGURATION, one) for one in slots)
-
     def room(self, kind: Kind) -> int:
         """Return how many bytes the payload of a record of *kind* may have."""
-        return self._records.room(kind)
+        return self.records.room(kind)
 
     def close(self) -> None:
         """Close all files and drop all leases and locks."""
         self.board.close()
-        self._records.close()
+        self.records.close()
         self.leases.close()
+
+    def _is_newest(self, state: ClusterState, holder: LeaseHolder) -> bool:
+        """Return whether the *holder* of the manager lease wrote *state* under it."""
+        return (state.generation, state.epoch) == (self._generation, holder.version)
 
     def _is_of(self, generation: int, version: int, holder: LeaseHolder) -> bool:
         """Return whether the *holder* of its lease wrote a record: then it is the newest.
@@ -476,27 +426,22 @@ class ClusterStorage:
         self._generation = generation
         return True
 
-    def _host_ids(self) -> list[int]:
+    def host_ids(self) -> list[int]:
         """Return the host ids whose slots count: those of members and of other writers."""
-        return sorted({*self._configuration.host_ids().values(), *self._further})
+        return sorted({*self.configuration.host_ids().values(), *self._further})
 
     def _search_further(self, kind: Kind, version: int) -> None:
         """Find the writers of *kind* that are no members, once for each *version*."""
         if self._searched.get(kind) == version:
             return
         self._searched[kind] = version
-        for host_id in range(1, self._records.max_hosts + 1):
+        for host_id in range(1, self.records.max_hosts + 1):
             try:
-                if self._records.is_written(kind, host_id):
+                if self.records.is_written(kind, host_id):
                     self._further.add(host_id)
             except FormatError:
                 # Its writer is unknown; a slot that counts is read again, and refused.
                 continue
-
-    def _name(self, host_id: int) -> str:
-        """Return the name of a member, or its host id for who is none."""
-        names = {number: name for name, number in self._configuration.host_ids().items()}
-        return names.get(host_id, f"host id {host_id}")
 
     def _has_host_lease_ended(self, node: str, generation: int) -> bool:
         """Return whether *node* no longer has its host lease of *generation*.
@@ -504,20 +449,23 @@ class ClusterStorage:
         With a watchdog that is after the longest time until the reset, by this node's clock: this
         node has no host lease yet, so no lease counts as dead.
         """
-        view = self.leases.host(self._configuration.members[node].host_id)
+        view = self.leases.host(self.configuration.members[node].host_id)
         if view.generation != generation or view.state is HostState.FREE or view.active is False:
             return True
-        timing = LeaseTiming(self._configuration.sanlock.io_timeout)
-        resets = self._configuration.watchdog_timeout > 0
+        timing = LeaseTiming(self.configuration.sanlock.io_timeout)
+        resets = self.configuration.watchdog_timeout > 0
         return resets and view.unchanged_for >= timing.dead_seconds
 
-    def _write_crm(self, epoch: int, document: dict[str, Any], freeing: Freeing) -> None:
+    def _write_crm(
+        self,
+        epoch: int,
+        data: bytes,
+        freeing: Freeing,
+        news: HostNews = NO_NEWS,
+    ) -> None:
         """Write this node's CRM slot; after an error the recorded *freeing* is unknown."""
-        document.pop("freeing", None)
-        if freeing.leases:
-            document["freeing"] = freeing_document(freeing)
         self._own_freeing = None
-        self._records.write(Kind.CRM, epoch, document)
+        self.records.write(Kind.CRM, epoch, data, news)
         self._own_freeing = freeing
 
 
@@ -529,12 +477,23 @@ def slot_epoch(generation: int, epoch: int) -> int:
     return generation << GENERATION_SHIFT | epoch
 
 
+def _freeing_row(freeing: Freeing) -> dict[str, Any]:
+    """Return what a CRM's document has of the leases that are about to be freed."""
+    return {"freeing": freeing_document(freeing)} if freeing.leases else {}
+
+
+def _crm_payload(document: Mapping[str, Any], freeing: Freeing) -> bytes:
+    """Return the document of a CRM with another *freeing* as the payload of its record."""
+    rest = {key: value for key, value in document.items() if key != "freeing"}
+    return payload({**rest, **_freeing_row(freeing)})
+
+
 def _age(state: ClusterState) -> tuple[int, int]:
     """Return the sort key of managers' records: the highest is the newest."""
     return state.generation, state.epoch
 
 
-def _parse_intent(document: object) -> Intent | None:
+def parse_intent(document: object) -> Intent | None:
     """Return the intent in a CRM's record, None if it has none."""
     intent = row(document).get("intent")
     return Intent(**_INTENT.read(intent)) if intent else None

@@ -13,15 +13,15 @@ import math
 import os
 import re
 import stat
-import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from .. import names
 from ..cluster.model.allowed_agents import DEFAULT_ALLOWED_AGENTS
 from ..cluster.model.observed import Timing
+from ..cluster.model.profiles import DEFAULT, LARGE, PROFILES, profile_timing
 from ..documents import read_document_file, without_format
 from ..errors import DocumentError, InputError, StorageError
 from ..storage.authentication import Policy
@@ -42,6 +42,9 @@ BACKENDS = (EMBEDDED, SANLOCK)
 MACHINE, LRM, CRM = range(3)
 MARK = "HOLDFAST_MACHINE"
 """The environment variable by which all processes of a machine are found."""
+
+PROFILE = "profile"
+"""Key of the timing with the name of a profile, whose times count where no other is given."""
 
 PORTS_PER_NODE = 3
 SOCKET_DIRECTORY_BYTES = 107 - len("/sanlock.sock")
@@ -209,6 +212,9 @@ def run_directory(folder: Path) -> Path:
     """Return the run directory that belongs to the *folder* of a machine."""
     if not any(character.isspace() for character in str(folder)):
         return folder / "run"
+    # Here, as loading it costs more than reading a configuration.
+    import tempfile
+
     digest = hashlib.sha256(str(folder).encode()).hexdigest()[:16]
     return Path(tempfile.gettempdir()) / f"holdfast-run-{os.geteuid()}-{digest}"
 
@@ -268,7 +274,7 @@ def from_document(document: Mapping[str, Any]) -> NodeConfiguration:
         ),
         authentication=_policy(document.get("authentication") or Policy.OFF.value),
         cluster_key=names.absolute_path(document.get("cluster_key") or CLUSTER_KEY, "cluster_key"),
-        timing=_timing(document.get("timing") or {}),
+        timing=_timing(document.get("timing") or {}, len(members)),
         storage_id=_storage_id(document.get("storage_id") or ""),
     )
 
@@ -290,6 +296,37 @@ def check_declared(configuration: NodeConfiguration) -> None:
             f"{SHORTEST_BOND:.0f} seconds or more where nodes have a watchdog: it would reset"
             " those that run services before systemd has replaced a daemon that hangs",
         )
+    _check_silence(configuration.timing)
+    if configuration.timing.keepalive:
+        _check_keepalives(configuration)
+
+
+def _check_silence(timing: Timing) -> None:
+    """Raise ``InputError`` for heartbeats so rare that a healthy node would be a suspect."""
+    most = timing.suspect_after / 2
+    for name in ("heartbeat", "look"):
+        value = getattr(timing, name)
+        if value > most:
+            expected = f"at most {most:g}, half of timing.suspect_after"
+            raise InputError(f"timing.{name}", value, expected)
+
+
+def _check_keepalives(configuration: NodeConfiguration) -> None:
+    """Raise ``InputError`` for a cluster that cannot have keepalives, or has too few of them."""
+    timing, members = configuration.timing, len(configuration.members)
+    if configuration.authentication is Policy.OFF:
+        expected = "0 (profile default), or authentication warn or enforce: keepalives are signed"
+        raise InputError("timing.keepalive", timing.keepalive, expected)
+    if members > LARGE:
+        expected = f"0 (profile default) with more than {LARGE} members; there are {members}"
+        raise InputError("timing.keepalive", timing.keepalive, expected)
+    least = 2.5 * max(timing.heartbeat, timing.look, 2 * timing.keepalive)
+    if not least <= timing.suspect_soonest <= timing.suspect_after:
+        expected = (
+            f"{least:g} to {timing.suspect_after:g}: two and a half times the longest of heartbeat,"
+            " look and two keepalives, at most timing.suspect_after"
+        )
+        raise InputError("timing.suspect_soonest", timing.suspect_soonest, expected)
 
 
 def to_document(configuration: NodeConfiguration) -> dict[str, Any]:
@@ -405,10 +442,15 @@ def _check_run_directory(given: SanlockSettings) -> None:
         )
 
 
-def _timing(values: object) -> Timing:
+def _timing(values: object, members: int) -> Timing:
+    """Return the times of a profile for so many members, with those that differ from it."""
     known = {item.name: type(getattr(Timing(), item.name)) for item in fields(Timing)}
-    given = _known_values("timing", values, sorted(known))
-    return Timing(**{name: _time_or_limit(name, one, known[name]) for name, one in given.items()})
+    given = dict(_known_values("timing", values, [PROFILE, *sorted(known)]))
+    profile = given.pop(PROFILE, DEFAULT)
+    if profile not in PROFILES:
+        raise InputError(f"timing.{PROFILE}", profile, f"one of {', '.join(PROFILES)}")
+    differ = {name: _time_or_limit(name, one, known[name]) for name, one in given.items()}
+    return replace(profile_timing(profile, members), **differ)
 
 
 def _known_values(option: str, values: object, known: Sequence[str]) -> Mapping[str, Any]:
@@ -431,7 +473,8 @@ def _time_or_limit(name: str, value: object, kind: type) -> Any:
         isinstance(value, bool)
         or not isinstance(value, (int, float))
         or not math.isfinite(value)
-        or value <= 0
+        or value < 0
+        or (value == 0 and name != "keepalive")
     ):
         raise InputError(f"timing.{name}", value, "a number above 0")
     if kind is int and value != int(value):

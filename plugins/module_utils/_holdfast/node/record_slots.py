@@ -14,7 +14,9 @@ from typing import Any, TypeVar
 from ..documents import read_document, row
 from ..errors import DocumentError, FormatError, InputError
 from ..storage.authentication import Authenticate, Authentication
-from ..storage.records import Kind, Record, RecordFile
+from ..storage.news_index import HostNews
+from ..storage.record_format import Kind, Record
+from ..storage.records import RecordFile
 
 WRITTEN_AGAIN_BY: Mapping[Kind, str] = {
     Kind.LRM: "its LRM writes it again within seconds",
@@ -66,15 +68,21 @@ class RecordSlots:
         return self._file.geometry().max_payload(kind)
 
     def read(
-        self, kind: Kind, host_id: int, parse: Callable[[Any], T], number: int = 0
+        self,
+        kind: Kind,
+        host_id: int,
+        parse: Callable[[Any], T],
+        number: int = 0,
+        reader: int = 0,
     ) -> T | None:
         """Return a record's content; it is parsed only if it changed since the last read.
 
-        If the record that was read last has *number*, the storage is not asked.
+        If the record that was read last has *number*, the storage is not asked.  With the host id
+        of a *reader* it is the one that was read last until a newer one concerns that host id.
         """
         record = self._known.get((kind, host_id))
         if record is None or record.sequence != number:
-            record = self._file.read_if_newer(kind, host_id, record)
+            record = self._file.read_if_newer(kind, host_id, record, reader)
         if record is None:
             return None
         self._known[(kind, host_id)] = record
@@ -94,10 +102,12 @@ class RecordSlots:
         self._parsed[key] = (record, content)
         return content
 
-    def read_if_readable(self, kind: Kind, host_id: int, parse: Callable[[Any], T]) -> T | None:
+    def read_if_readable(
+        self, kind: Kind, host_id: int, parse: Callable[[Any], T], reader: int = 0
+    ) -> T | None:
         """Return what ``read`` does, None for a record that cannot be used."""
         try:
-            return self.read(kind, host_id, parse)
+            return self.read(kind, host_id, parse, reader=reader)
         except FormatError:
             return None
 
@@ -116,6 +126,11 @@ class RecordSlots:
                 if content is not None:
                     contents[host_id] = content
         return contents, unreadable
+
+    def needed_version(self, kind: Kind, host_id: int) -> int | None:
+        """Return the version that the reader of a record needs by its index, None without one."""
+        entry = self._file.entries.get((kind, host_id))
+        return entry.version if entry is not None else None
 
     def is_written(self, kind: Kind, host_id: int) -> bool:
         """Return whether a slot has a record; ``FormatError`` if it is damaged."""
@@ -146,10 +161,10 @@ class RecordSlots:
         except DocumentError as error:
             raise FormatError(str(error)) from error
 
-    def write(self, kind: Kind, epoch: int, document: Mapping[str, Any]) -> None:
-        """Write this node's record of *kind*."""
-        data, after = payload(document), self.next_number(kind) - 1
-        written = self._file.write(kind, self._own, epoch, data, after)
+    def write(self, kind: Kind, epoch: int, data: bytes, news: HostNews | None = None) -> None:
+        """Write *data* as this node's record of *kind*, with an index of *news* if given."""
+        after = self.next_number(kind) - 1
+        written = self._file.write(kind, self._own, epoch, data, after, news)
         self._known[(kind, self._own)] = written
         self._after[kind] = written.sequence
 

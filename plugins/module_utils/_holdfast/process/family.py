@@ -137,10 +137,12 @@ def descendants(
 MARK = "HOLDFAST_RUN"
 """Environment variable with a value of its own for each call."""
 
-_EMPTY_LOOKS = 2
-"""One walk through /proc can miss a process that starts meanwhile; two in a row hardly can."""
+_EMPTY_LOOKS = 4
+"""How many looks in a row find nobody before all have ended.  One walk through /proc can miss a
+process that starts meanwhile, and one that is within execve(2) has no environment to be read."""
 
-_PAUSE = 0.01
+_PAUSE = 0.02
+"""Seconds between two looks; on a busy machine an execve(2) may be held up for longer."""
 
 
 class Family:
@@ -180,8 +182,7 @@ class Family:
             empty_looks = 0 if alive else empty_looks + 1
             if clock() >= until:
                 return
-            if alive:
-                time.sleep(_PAUSE)
+            time.sleep(_PAUSE)
 
     def _look_closely(self) -> None:
         """Remember the descendants and the processes with the mark."""

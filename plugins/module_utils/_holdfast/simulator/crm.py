@@ -11,17 +11,21 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ..cluster.crm import cycle, effects
-from ..cluster.crm.health import round_seconds
 from ..cluster.crm.memory import Crm, CrmSettings, start_crm
+from ..cluster.crm.repair_plan import StoredRecords
 from ..cluster.model.effects import Cycle
 from ..cluster.model.lease_freeing import Freeing
+from ..cluster.model.news import News
 from ..cluster.model.observed import FenceReport, PowerReport
 from ..cluster.model.state import ClusterState, Intent
 from ..errors import LeaseError, StorageError
+from ..storage.news_index import HostNews, NewsIndex
 from .daemon import Acts, Daemon
 from .machine import Machine
 from .observer import Observer
+from .reserve import SkippedTurns
 from .settings import LEASE_SILENCE, ROUNDING
+from .shared_storage import Indexed
 from .timeline import Cadence
 
 if TYPE_CHECKING:
@@ -61,6 +65,7 @@ class CrmDaemon(Daemon):
         self._stored: tuple[ClusterState | None, int] = (None, 0)
         self._wrote_at = -math.inf
         self._last_put: ClusterState | None = None
+        self._index = NewsIndex(fleet.world.storage.series.__next__)
         self.look_begun: float | None = None
         """When a look began in which this process was delayed, None for no such look."""
         self.looked_at = self.shown = fleet.world.now
@@ -73,11 +78,12 @@ class CrmDaemon(Daemon):
                 machine.name, host_ids, settings.timing, LEASE_SILENCE, even_for=settings.even_for
             )
         )
-        super().__init__(fleet, machine, round_seconds(len(host_ids)))
+        super().__init__(fleet, machine, settings.timing.look)
         self.node_names = {host_id: name for name, host_id in host_ids.items()}
         self.looks = Cadence(self.rounds.origin, self.rounds.period)
         self.observer = Observer(fleet, machine, self.looks)
         self.performs = {**self.clocks_and_log(), **self._make_performs()}
+        self._reserve = SkippedTurns(self)
         self.refresh(fleet.world.now)
 
     @property
@@ -102,6 +108,8 @@ class CrmDaemon(Daemon):
         crm, looked = self.crm, self.last_skipped(now)
         if looked > 0.0:
             crm.next_confirmation = self.next_due(crm.next_confirmation, cycle.CONFIRM, looked)
+            if crm.is_reserve:
+                self._reserve.catch_up(looked)
             if crm.written is not None and self.machine.reads:
                 crm.next_own_look = self.next_due(crm.next_own_look, cycle.OWN_LOOK, looked)
 
@@ -118,13 +126,15 @@ class CrmDaemon(Daemon):
 
     def foresee(self, now: float) -> float | None:
         crm = self.crm
-        if self._ended or self._powers or not self.observer.is_settled():
-            return None
         if len(self.node_names) < len(self.world.machines):
             # What it sees of nodes that it does not know is not told beforehand.
             return None
+        if self.observer.is_lossy():
+            # Which datagrams arrive is not told beforehand.
+            return None
         if crm.reserve is not None:
-            # The next heartbeat of the manager is a sign of life: that is not told beforehand.
+            return self._reserve.foresee(now, is_same)
+        if self.has_ends() or not self.observer.is_settled():
             return None
         if crm.held_back:
             # The next heartbeat of the node may end the wait: that is not told beforehand.
@@ -139,7 +149,11 @@ class CrmDaemon(Daemon):
         if self.machine.renewals.goes:
             after.next_confirmation = float("inf")
         seconds = self.foresee_turn(cycle.turn(after))
-        return seconds if seconds is not None and _same(crm, after) else None
+        return seconds if seconds is not None and is_same(crm, after) else None
+
+    def has_ends(self) -> bool:
+        """Return whether fences or power-ons have ended and no turn knows of it yet."""
+        return bool(self._ended or self._powers)
 
     def _make_performs(self) -> dict[type, Callable[[Any], Any]]:
         """Return what performs each kind of effect."""
@@ -154,7 +168,7 @@ class CrmDaemon(Daemon):
             effects.HoldsManagerLease: lambda _: self._holds_manager_lease(),
             effects.AcquireManagerLease: self._acquire,
             effects.ReleaseManagerLease: lambda _: self._release(),
-            effects.ReadManagerLease: self._read_manager_lease,
+            effects.ReadManagerLease: self.read_manager_lease,
             effects.ReadManagerRecord: lambda _: self.read_manager_record(),
             effects.ReadReadableState: lambda _: self.newest_manager()[0],
             effects.ReadRecords: lambda _: self.read_records(),
@@ -165,7 +179,7 @@ class CrmDaemon(Daemon):
             effects.ReadHeartbeat: self._read_heartbeat,
             effects.HasNewHeartbeat: self._has_new_heartbeat,
             effects.WriteState: lambda effect: self._write(
-                lambda: self._put(effect.state, effect.freeing)
+                lambda: self._put(effect.state, effect.freeing, effect.news)
             ),
             effects.WriteIntent: self._write_intent,
             effects.WriteFreeing: self._write_freeing,
@@ -199,6 +213,9 @@ class CrmDaemon(Daemon):
         return machine.generation
 
     def _look(self, _effect: effects.Look) -> effects.Observation:
+        if self.horizon is not None and self.crm.is_reserve:
+            # It would no longer be one, and looks for the first time.
+            raise Acts
         begun, self.look_begun = self.look_begun, None
         self.need_reads()
         now = self.world.now
@@ -256,14 +273,14 @@ class CrmDaemon(Daemon):
         self.storage.holder = ""
         self.world.after_change(None)
 
-    def _read_manager_lease(self, _effect: effects.ReadManagerLease) -> effects.LeaseHolder:
+    def read_manager_lease(self, _effect: effects.ReadManagerLease) -> effects.LeaseHolder:
         self.need_reads()
         holder = self.storage.last_holder
         known = holder in self.crm.settings.host_ids
         active = self.storage.holder == holder
         return effects.LeaseHolder(holder if known else "", self.storage.epoch, active)
 
-    def read_records(self) -> effects.StoredRecords:
+    def read_records(self) -> StoredRecords:
         """Return the newest records, as a CRM reads them that may become manager."""
         state, damaged = self.newest_manager()
         wanted, whole = self.newest_desired()
@@ -273,13 +290,13 @@ class CrmDaemon(Daemon):
         ]
         _number, kept = self.machine.kept.read()
         leases = self.storage.lease_versions()
-        return effects.StoredRecords(state, wanted, 1, tuple(texts), not whole, kept, leases)
+        return StoredRecords(state, wanted, 1, tuple(texts), not whole, kept, leases)
 
     def read_intent(self) -> Intent | None:
         """Return the newest intent: a CRM reads it when it becomes manager."""
         return self.storage.newest_intent()
 
-    def _put(self, state: ClusterState, freeing: Freeing) -> None:
+    def _put(self, state: ClusterState, freeing: Freeing, news: News) -> None:
         name, known = self.machine.name, self._last_put
         if self.crm.written is None or known is None:
             known = self.storage.newest_manager()[0]
@@ -289,13 +306,25 @@ class CrmDaemon(Daemon):
         for event in cycle.new_events(known, state):
             self.fleet.history.append((self.world.now, event))
         self._last_put = state
-        self.slot.put(state, self.world.now)
-        self._stored = (state, self.slot.sequence)
+        has_new_nodes = known is None or known.nodes != state.nodes
+        if has_new_nodes:
+            self.fleet.catch_up_reserves()
+        before = self.slot.sequence
+        self._stored = (state, self.slot.put(state, self.world.now, self._stored[1]))
+        self._put_index(state, before, news)
         self.storage.put_freeing(name, freeing)
         self.fleet.manager_writes += 1
         self.fleet.wake_lrms()
-        if known is None or known.nodes != state.nodes:
+        if has_new_nodes:
             self.fleet.wake_standbys()
+
+    def _put_index(self, state: ClusterState, before: int, news: News) -> None:
+        """Write the index of the record that was just written after record *before*."""
+        name, host_ids = self.machine.name, self.crm.settings.host_ids
+        told = HostNews(*news.numbered(host_ids), news.version)
+        if self._index.note(self.slot.sequence, before, told):
+            entries = {one: self._index.entry(host_id) for one, host_id in host_ids.items()}
+            self.storage.put_index(Indexed(state, name, self.slot.sequence, entries))
 
     def _write(self, put: Callable[[], None]) -> None:
         """Write into this node's slot; raises ``StorageError`` if that fails."""
@@ -391,7 +420,7 @@ class CrmDaemon(Daemon):
         self.fleet.set_board("set on the whiteboard" if effect.maintenance else "")
 
 
-def _same(before: Crm, after: Crm) -> bool:
+def is_same(before: Crm, after: Crm) -> bool:
     """Return whether a turn has changed nothing of what a CRM knows."""
     clock, clock_after = before.wall_clock, after.wall_clock
     if clock is None or clock_after is None or clock.even_since != clock_after.even_since:

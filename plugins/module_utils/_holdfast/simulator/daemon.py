@@ -147,8 +147,12 @@ class Daemon:
         """Return the machine's clocks; numbers that move while a turn is foreseen."""
         now, horizon = self.world.now, self.horizon
         if self._clocks is None or self._clocks_read != now or self._clocks_for is not horizon:
-            mono = self.moving(self.clock.mono(now))
-            self._clocks = Clocks(mono, self.moving(self.clock.wall(now)), mono)
+            mono = self.clock.mono(now)
+            wall = self.clock.wall_at(mono)
+            if horizon is not None:
+                mono = Moving(mono, self.clock.rate, horizon)
+                wall = Moving(wall, self.clock.rate, horizon)
+            self._clocks = Clocks(mono, wall, mono)
             self._clocks_read, self._clocks_for = now, horizon
         return self._clocks
 
@@ -273,6 +277,10 @@ class Daemon:
 
     def is_hindered(self) -> bool:
         """Return whether anything may stop this process at an effect of this turn."""
+        return False
+
+    def is_to_be_interrupted(self) -> bool:
+        """Return whether this process is to be stopped at one of its next effects."""
         return False
 
     def is_held_up(self, cycle: Cycle[None], effect: Effect[Any]) -> bool:

@@ -146,9 +146,16 @@ class Fleet:
                 daemon.wake()
 
     def wake_lrms(self) -> None:
-        """The manager's record was written: all LRMs look at it."""
+        """The manager's record was written: the LRMs look at it that it has news for."""
         for daemon in self.lrms.values():
-            daemon.wake()
+            if daemon.has_new_orders() or daemon.is_to_be_interrupted():
+                daemon.wake()
+
+    def catch_up_reserves(self) -> None:
+        """The manager's record is about to have another state of a node: that ranks reserves."""
+        for daemon in self.crms.values():
+            if daemon.crm.is_reserve:
+                daemon.catch_up(self.world.now)
 
     def wake_standbys(self) -> None:
         """The manager's record has another state of a node: who observes all nodes may change."""

@@ -17,11 +17,13 @@ from ..cluster.model.effects import Cycle
 from ..cluster.model.jobs import JobEnd, JobKind
 from ..cluster.model.observed import HostState
 from ..cluster.model.report import POWEROFF, RESTART, Report
+from ..cluster.model.state import ClusterState
 from ..errors import FormatError, LeaseError, StorageError
 from .daemon import Acts, Daemon
 from .foretold import Foretold
 from .machine import Machine
-from .settings import HEARTBEAT_ROUNDS
+from .settings import ROUND
+from .shared_storage import Indexed
 
 if TYPE_CHECKING:
     from .fleet import Fleet
@@ -35,7 +37,7 @@ JOIN_TAKES = (0.5, 2.5)
 STEADY = frozenset(
     {
         *("settings", "host_lease", "memory", "clocks", "next_heartbeat", "next_own_look"),
-        *("trouble", "state", "desired"),
+        *("trouble", "state", "desired", "next_turn"),
     }
 )
 LEASE_STEADY = frozenset(
@@ -74,6 +76,8 @@ class LrmDaemon(Daemon):
         self.shutdown = ""
         self._number_read = self._after_number = 0
         self._stored: tuple[Report | None, int] = (None, 0)
+        self._known: Indexed | None = None
+        self._orders: ClusterState | None = None
         super().__init__(fleet, machine)
         self._foretold = Foretold(
             machine, fleet.agents, self.rounds, self.world.timeline, self.busy.add, self._job_ended
@@ -81,7 +85,7 @@ class LrmDaemon(Daemon):
         self.performs = {**self.clocks_and_log(), **self._make_performs()}
 
     def gone(self) -> None:
-        self.machine.beats_in = False
+        self.machine.beats_in = self.machine.sends_in = False
         self.machine.starting.clear()
         self.machine.writes_since = math.inf
 
@@ -159,7 +163,7 @@ class LrmDaemon(Daemon):
             effects.FollowJoin: self._follow_join,
             effects.ReadLateFree: self._read_late_free,
             effects.IsFreeingHostLease: lambda _: self.machine.frees,
-            effects.ReadManagerRecord: lambda _: self.read_manager_record(),
+            effects.ReadManagerRecord: lambda _: self.read_orders(),
             effects.ReadDesiredFrom: lambda _: self.read_desired(),
             effects.ReadKeptReport: lambda _: self.read_kept_report(),
             effects.ReadOwnReport: lambda _: self.read_own_report(),
@@ -178,6 +182,28 @@ class LrmDaemon(Daemon):
             effects.ReadOwnMembership: lambda _: self.machine.membership,
             effects.ReadSecretProblems: lambda _: {},
         }
+
+    def read_orders(self) -> ClusterState | None:
+        """Return the newest manager's record that concerns this node, by the records' indexes."""
+        state, known, name = self.read_manager_record(), self._known, self.machine.name
+        found = self.storage.index_of(state)
+        if found is not None and known is not None and found.is_old_news(name, known):
+            return self._orders
+        self._known, self._orders = found, state
+        entry = found.entries.get(name) if found is not None else None
+        if state is not None and entry is not None and entry.version != state.config_version:
+            self._orders = replace(state, config_version=entry.version)
+        return self._orders
+
+    def has_new_orders(self) -> bool:
+        """Return whether the manager's record has anything new for this node, if it can be read."""
+        known, lrm = self._known, self.lrm
+        if known is None or lrm is None or lrm.state is not self._orders:
+            return True
+        if self.machine.name in self.world.stale:
+            return False
+        found = self.storage.index_of(self.storage.newest_manager()[0])
+        return found is None or not found.is_old_news(self.machine.name, known)
 
     def _confirm(self) -> None:
         """Ask the keeper of the host lease, which needs no storage for its answer."""
@@ -287,9 +313,16 @@ class LrmDaemon(Daemon):
             with self.world.changing(machine):
                 machine.beats_in = True
                 machine.writes_since = now
-                machine.beats.restart(
-                    now, self.rounds.origin, self.rounds.period * HEARTBEAT_ROUNDS
-                )
+                rounds = self.world.settings.timing.heartbeat / ROUND
+                machine.beats.restart(now, self.rounds.origin, self.rounds.period * rounds)
+                self._start_sender()
+
+    def _start_sender(self) -> None:
+        """Send keepalives from now on, if the cluster has them."""
+        machine, interval = self.machine, self.world.settings.timing.keepalive
+        if interval and not machine.sends_in:
+            machine.sends_in = True
+            machine.sends.restart(self.world.now, self.rounds.origin, interval / self.clock.rate)
 
     def _take_jobs(self, _effect: effects.TakeJobs) -> effects.JobStatus:
         ended = tuple(self.ended)

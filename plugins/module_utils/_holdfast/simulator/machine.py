@@ -50,7 +50,11 @@ class Clock:
 
     def wall(self, now: float) -> float:
         """Return what the wall clock says, in seconds since 1970."""
-        return EPOCH + self.offset + self.mono(now)
+        return self.wall_at(self.mono(now))
+
+    def wall_at(self, mono: float) -> float:
+        """Return the same at that monotonic second."""
+        return EPOCH + self.offset + mono
 
     def elapsed(self, since: float, now: float) -> float:
         """Return the monotonic seconds between two true times, the later one not in the past."""
@@ -126,7 +130,9 @@ class Machine:
     *cut* is without power until that is given back.  Its host lease: *left* says that it was
     given back, *freed* that it was taken away by proof, *given_up* that it was lost and that
     the node stopped its services and disarmed its watchdog.  *beats_in* says that an LRM is
-    there to write heartbeats; *cut_from* are the nodes that it does not hear.  *generation* is that
+    there to write heartbeats, *sends_in* that one is there whose sender sends keepalives.  A
+    datagram to or from it is lost with the chance *loss*, and takes up to *jitter* seconds.
+    *cut_from* are the nodes that it does not hear.  *generation* is that
     of its host lease, *joined_in* the boot in which it got that; *frees* says that a write of its
     which frees another's hangs.  *virtual* is the kind of virtual machine that it is, empty for a
     physical one: only the former are paused.
@@ -162,6 +168,9 @@ class Machine:
     joins_at: float = math.inf
     given_up: bool = False
     beats_in: bool = False
+    sends_in: bool = False
+    loss: float = 0.0
+    jitter: float = 0.0
     lies_until: float = 0.0
     answers_until: float = 0.0
     writes_since: float = 0.0
@@ -170,6 +179,7 @@ class Machine:
     starting: set[str] = field(default_factory=set)
     renewals: Cadence = field(default_factory=lambda: Cadence(0.0, RENEWAL))
     beats: Cadence = field(default_factory=lambda: Cadence(0.0, RENEWAL))
+    sends: Cadence = field(default_factory=lambda: Cadence(0.0, RENEWAL))
     kept: KeptReport = field(default_factory=KeptReport)
 
     @property
@@ -189,10 +199,13 @@ class Machine:
 
     def hears(self, other: Machine) -> bool:
         """Return whether a question to *other* and the answer to it arrive."""
+        return other.awake and self.is_linked(other)
+
+    def is_linked(self, other: Machine) -> bool:
+        """Return whether the network carries datagrams to *other* and back."""
         return (
             self.network
             and other.network
-            and other.awake
             and other.name not in self.cut_from
             and self.name not in other.cut_from
         )
@@ -210,3 +223,5 @@ class Machine:
         storage = self.awake and self.storage
         self.renewals.go(now, storage and not (self.freed or self.left or self.given_up))
         self.beats.go(now, storage and self.beats_in)
+        keepalives = self.settings.timing.keepalive > 0.0
+        self.sends.go(now, keepalives and self.awake and self.sends_in)

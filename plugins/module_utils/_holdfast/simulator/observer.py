@@ -9,13 +9,14 @@ arithmetic what each of them would have read.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import ItemsView, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..cluster.crm.effects import Observation
-from ..cluster.crm.health import LeaseLook, NodeLook, ObserverSettings, start_watch
-from ..cluster.model.observed import HostState, HostView, NodeSeen
+from ..cluster.crm.watch import LeaseLook, NodeLook, ObserverSettings, questions, start_watch
+from ..cluster.model.observed import HostState, HostView, KeepaliveSeen, NodeSeen
 from ..cluster.model.report import Report
 from .machine import Machine
 from .moving import Horizon, Moving
@@ -57,7 +58,12 @@ class Observer:
             self.names,
             self._clock.mono(self._world.now),
         )
-        self._half = settings.timing.suspect_after / 2
+        timing = settings.timing
+        self._asks_after = [timing.suspect_after / 2]
+        if timing.keepalive:
+            self._asks_after.insert(0, timing.suspect_soonest / 2)
+        self._half = self._asks_after[0]
+        self._heard_until = self._world.now
         self._lease: dict[str, float] = {}
         self._lease_changed: dict[str, float] = {}
         self._looked = self._own_read = self._world.now
@@ -100,7 +106,7 @@ class Observer:
             self._own_trouble(took, begun, horizon),
             took,
             watch.changed,
-            watch.answered,
+            watch.last_answers(),
             storage.board_readable,
             self._foreign_views(begun),
         )
@@ -109,11 +115,13 @@ class Observer:
         """Return what is known of a node."""
         other, mono = self._world.machines[name], self._clock.mono(now)
         age = self.watch.silent_for(name, mono)
-        if horizon is not None and (age > self._half or not self._beats_on(other)):
+        if horizon is not None and (age > self._half or not self.beats_on(other)):
             mono = Moving(mono, self._clock.rate, horizon)
-            if self._beats_on(other):
+            if self.beats_on(other):
                 horizon.until(other.beats.next_after(now) - now)
         asked = name in self.watch.asked
+        if horizon is not None:
+            self._foresee_limit(name, self._clock.mono(now), horizon)
         if asked and horizon is not None and self._machine.hears(other):
             answered = self.watch.answered.get(name)
             if answered is None or answered < mono:
@@ -125,6 +133,8 @@ class Observer:
 
     def has_new_heartbeat(self, name: str) -> bool:
         """Return whether a node's heartbeat on storage has changed since the last look."""
+        if self._arrivals(self.names[name], self._heard_until, self._world.now):
+            return True
         beat = self.beat(name)
         return beat > 0.0 and self.watch.is_new(name, beat)
 
@@ -151,9 +161,13 @@ class Observer:
     def is_settled(self) -> bool:
         """Return whether nothing of what was seen will be news at the next look."""
         return self._ever_looked and all(
-            name in self.watch.beating or not self._beats_on(other)
+            name in self.watch.beating or not self.beats_on(other)
             for name, other in self.names.items()
         )
+
+    def is_lossy(self) -> bool:
+        """Return whether datagrams of any node are lost or late."""
+        return any(one.loss or one.jitter for one in self._world.machines.values())
 
     def has_read(self, since: float) -> bool:
         """Return whether what is on storage since that time was looked at by now."""
@@ -217,6 +231,7 @@ class Observer:
         until = looked if stale is None else min(looked, stale.since)
         for other in self._foreign_machines():
             self._note_foreign(other, first, looked, until)
+        self._note_keepalives(looked)
         for name, other in self.names.items():
             beat = other.beats.last(until)
             if beat > 0.0:
@@ -225,12 +240,69 @@ class Observer:
                 watch.note_no_block(name, blank=True)
             if name not in watch.asked:
                 continue
-            if mono(looked) > watch.asked[name] and self._machine.hears(other):
+            answers = self._machine.hears(other) and self._answers(other, looked)
+            if mono(looked) > watch.asked[name] and answers:
                 watch.answered[name] = mono(looked)
             renewed = other.renewals.last(until)
             if renewed != self._lease.get(name):
                 self._lease[name] = renewed
                 self._lease_changed[name] = mono(max(first, self._first_from(renewed, looked)))
+
+    def _note_keepalives(self, looked: float) -> None:
+        """Take note of the keepalives that came until a look."""
+        timing, mono = self._world.settings.timing, self._clock.mono
+        since, self._heard_until = self._heard_until, looked
+        if not timing.keepalive:
+            return
+        regular = timing.keepalive if not self.is_lossy() else None
+        for name, other in self.names.items():
+            if name == self._machine.name or not self._machine.is_linked(other):
+                continue
+            arrivals = self._arrivals(other, since, looked)
+            for at in arrivals:
+                if other.beats_in or not other.awake:
+                    self.watch.rhythm(name).note_keepalive(mono(at), regular)
+            if other.awake and not other.beats_in and (arrivals or not other.sends_in):
+                self.watch.note_keepalives(name, [KeepaliveSeen(mono(looked), works=False)])
+
+    def _arrivals(self, other: Machine, since: float, until: float) -> list[float]:
+        """Return when keepalives of a node came after *since*, until then; the last if regular."""
+        last, period = other.sends.last(until), other.sends.period
+        if not self._machine.is_linked(other):
+            return []
+        jitter = max(self._machine.jitter, other.jitter)
+        if not jitter and not max(self._machine.loss, other.loss):
+            return [last] if last > since else []
+        found, at = [], last
+        while at > since - jitter:
+            arrives = at + jitter * self._chance(other, at)
+            if since < arrives <= until and self._arrives(other, at):
+                found.append(arrives)
+            at -= period
+        return sorted(found)
+
+    def _answers(self, other: Machine, looked: float) -> bool:
+        """Return whether a node answers a question of this look; each has its own chance."""
+        times = questions(len(self.watch.asked))
+        return any(self._arrives(other, looked + 0.01 * time, 2) for time in range(times))
+
+    def _arrives(self, other: Machine, at: float, datagrams: int = 1) -> bool:
+        """Return whether so many datagrams between a node and this one, sent at *at*, arrive."""
+        loss = max(self._machine.loss, other.loss)
+        return loss == 0.0 or self._chance(other, at + 0.5) >= 1.0 - (1.0 - loss) ** datagrams
+
+    def _chance(self, other: Machine, at: float) -> float:
+        """Return a number from 0 to 1 that is decided by a node, this one, and a time."""
+        text = f"{other.name} {self._machine.name} {at:.3f}"
+        return zlib.crc32(text.encode()) / 2**32
+
+    def _foresee_limit(self, name: str, mono: float, horizon: Horizon) -> None:
+        """Note when the silence of both ways of a node is long enough to ask it."""
+        rhythm = self.watch.rhythms.get(name)
+        if rhythm is not None and rhythm.sends:
+            left = rhythm.heard + self._world.settings.timing.suspect_soonest / 2 - mono
+            if left > 0.0 and not self.beats_on(self.names[name]):
+                horizon.until(left / self._clock.rate)
 
     def _first_from(self, seen: float, looked: float) -> float:
         """Return the first look that saw what was there from *seen* on, *looked* at the latest."""
@@ -244,13 +316,15 @@ class Observer:
         mono = self._clock.mono(now)
         for name, other in self.names.items():
             age = self.watch.silent_for(name, mono)
-            if self._beats_on(other):
+            if self.beats_on(other):
                 if age > self._half:
                     horizon.until(other.beats.next_after(now) - now)
-            elif age <= self._half:
-                horizon.until((self._half - age) / self._clock.rate)
+                continue
+            for seconds in self._asks_after:
+                if age <= seconds:
+                    horizon.until((seconds - age) / self._clock.rate)
 
-    def _beats_on(self, other: Machine) -> bool:
+    def beats_on(self, other: Machine) -> bool:
         """Return whether a node's heartbeats go on, as far as they are seen from here."""
         return other.beats.goes and self._machine.name not in self._world.stale
 
@@ -325,6 +399,10 @@ class _Nodes(Mapping[str, NodeSeen]):
         if seen is None:
             seen = self._seen[name] = self._observer.see(name, self._now, self._horizon)
         return seen
+
+    def items(self) -> ItemsView[str, NodeSeen]:
+        seen = {name: self[name] for name in self._observer.names}
+        return seen.items()
 
     def __contains__(self, name: object) -> bool:
         return name in self._observer.names

@@ -50,10 +50,10 @@ LEASE_SILENCE = 3.0
 """Seconds without a renewal after which a node that is proved off cannot have one under way."""
 
 ROUND = 0.5
-HEARTBEAT_ROUNDS = 2
-"""An LRM looks each half second, and its heartbeat is written every second round.
+"""Seconds between two turns of an LRM.
 
-On a node it looks each second and at once at news; here news waits for the next round.
+On a node it looks each second and at once at news; here news waits for the next round.  Heartbeats
+come at a pace of their own, also between two turns.
 """
 
 MONITOR_TAKES = 0.1

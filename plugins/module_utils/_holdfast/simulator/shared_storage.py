@@ -8,8 +8,9 @@ stale reads what the storage had when the view became stale.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Generic, Optional, TypeVar
 
 from ..cluster.model.desired import Wanted
@@ -17,6 +18,7 @@ from ..cluster.model.lease_freeing import Freeing
 from ..cluster.model.report import Report
 from ..cluster.model.state import ClusterState, Intent
 from ..cluster.model.versions import LeaseVersion
+from ..storage.news_index import Entry, is_old_news
 
 T = TypeVar("T")
 
@@ -101,6 +103,28 @@ class Slot(Generic[T]):
         )
 
 
+@dataclass(frozen=True)
+class Indexed:
+    """A manager's record with its index: what node *by* wrote as *sequence*, and for whom."""
+
+    state: ClusterState
+    by: str
+    sequence: int
+    entries: Mapping[str, Entry]
+
+    def is_old_news(self, node: str, known: Indexed) -> bool:
+        """Return whether it has nothing for *node*, which read *known*."""
+        mine, other = self.state, known.state
+        same = (self.by, mine.generation, mine.epoch) == (
+            known.by,
+            other.generation,
+            other.epoch,
+        )
+        newer = same and self.sequence > known.sequence
+        entry, last = self.entries.get(node), known.entries.get(node)
+        return newer and is_old_news(entry, last, known.sequence)
+
+
 @dataclass
 class SharedStorage:
     """What is on the storage; *held* is what the whiteboard's global block says.
@@ -109,7 +133,8 @@ class SharedStorage:
     *freeing* is what each node records as about to be freed.
     *epoch* and *configuration_lease* are the versions of both leases.  *holder* has the manager
     lease under its host lease of *holder_generation*, empty if it was released; *last_holder* had
-    it last.
+    it last.  *indexed* are the last records of managers that have an index, *series* numbers the
+    series of indexes.
     """
 
     reports: dict[str, Slot[Report]] = field(default_factory=dict)
@@ -128,6 +153,19 @@ class SharedStorage:
     configuration_lease: int = 0
     intended: list[tuple[float, str, Intent]] = field(default_factory=list)
     leased: list[tuple[float, int, int]] = field(default_factory=list)
+    indexed: dict[int, Indexed] = field(default_factory=dict)
+    series: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def put_index(self, record: Indexed) -> None:
+        """Note the index of a record, which is found by its identity."""
+        self.indexed[id(record.state)] = record
+        if len(self.indexed) > KEPT:
+            del self.indexed[next(iter(self.indexed))]
+
+    def index_of(self, state: ClusterState | None) -> Indexed | None:
+        """Return a manager's record with its index, None if it has none."""
+        found = self.indexed.get(id(state))
+        return found if found is not None and found.state is state else None
 
     def take_manager_lease(self, name: str, generation: int, now: float) -> None:
         """Give the manager lease to a node, with the next version."""

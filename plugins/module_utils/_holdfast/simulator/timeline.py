@@ -69,25 +69,27 @@ class Cadence:
 
     def last(self, now: float) -> float:
         """Return when it was done last, at or before *now*; minus infinity for never."""
-        if now >= self._since:
-            at = self._before(now)
-            if at >= self._since:
+        since = self._since
+        if now >= since:
+            at = _last_at(self.origin, self.period, now)
+            if at >= since:
                 return at
         return self._done if self._done <= now else self._last_of_ended(now)
 
     def first_from(self, when: float) -> float:
         """Return the first of its times at or after *when*, if it goes on."""
         when = max(when, self._since)
-        at = self._before(when)
+        at = _last_at(self.origin, self.period, when)
         return at if at >= when else self.next_after(when)
 
     def next_after(self, when: float) -> float:
         """Return the first of its times after *when*."""
-        number = int((when - self.origin) // self.period)
-        at = self.origin + number * self.period
+        origin, period = self.origin, self.period
+        number = int((when - origin) // period)
+        at = origin + number * period
         while at <= when:
             number += 1
-            at = self.origin + number * self.period
+            at = origin + number * period
         return at
 
     def go(self, now: float, goes: bool = True) -> None:
@@ -117,10 +119,6 @@ class Cadence:
                 if at >= since:
                     return at
         return -math.inf
-
-    def _before(self, when: float) -> float:
-        """Return the last of its times at or before *when*, whether it goes on or not."""
-        return _last_at(self.origin, self.period, when)
 
 
 def _last_at(origin: float, period: float, when: float) -> float:

@@ -101,6 +101,7 @@ class World:
             machine.kept.lose(self.now)
         with self.changing(machine):
             machine.on = machine.frozen = machine.beats_in = machine.frees = False
+            machine.sends_in = False
             machine.clock.go_on(self.now)
             machine.active.clear()
             machine.starting.clear()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from ...errors import LeaseError, StorageError
 from ..model.desired import Wanted
-from ..model.effects import Cycle, Log, ReadClocks, perform
+from ..model.effects import Cycle, Log, perform
 from ..model.lease_freeing import freeing
 from ..model.maintenance import told
 from ..model.observed import FenceReport, NodeSeen
@@ -44,8 +44,9 @@ def watch_manager(crm: Crm, observation: Observation) -> Cycle[None]:
     clocks = yield from crm.look_at_wall_clock()
     if crm.fences:
         yield from _sort_own_fences(crm, lease.version, observation, clocks.mono)
-        # Freeing a host lease may have taken long.
-        clocks = yield from perform(ReadClocks())
+    if crm.fences:
+        # The holder is proved off: it is not fenced again.
+        return
     if not candidacy.fence or clocks.mono < crm.fence_not_before or crm.is_fencing(lease.node):
         return
     obstacle = yield from _record_obstacle(crm, observation)
@@ -135,8 +136,10 @@ def _sort_own_fences(crm: Crm, epoch: int, observation: Observation, now: float)
     manager lease may depend on it.
     """
     proofs: list[FenceReport] = []
+    timing = crm.settings.timing
     for fence in crm.fences:
-        if not (fence.confirmed and fence.quiet) or just_answered(observation, fence.node, now):
+        answers = just_answered(observation, fence.node, now, timing)
+        if not (fence.confirmed and fence.quiet) or answers:
             yield from perform(Log(f"fence of {fence.node} failed: {fence.text}"))
             crm.freed_leases.forget(fence.node)
         elif epoch == crm.fenced_epoch:
@@ -181,6 +184,8 @@ def consider(
         return Candidacy(False, reason)
     delay = _rank(settings, holder, nodes) * timing.candidate_delay
     later = replace(timing, suspect_after=timing.suspect_after + delay)
+    if seen.short_limit:
+        seen = replace(seen, short_limit=seen.short_limit + delay)
     if judge(seen, storage_trouble, later).verdict is not Verdict.FENCE:
         return Candidacy(False, f"{reason}; nodes with a lower host id go first")
     return Candidacy(True, reason)
@@ -208,9 +213,7 @@ def _rank(settings: CrmSettings, holder: str, nodes: Mapping[str, NodeSeen]) -> 
     """Return the number of healthy nodes with a lower host id than this node."""
     own, host_ids = settings.node, settings.host_ids
     return sum(
-        seen.beats
-        and seen.heartbeat_age < settings.timing.suspect_after
-        and host_ids[name] < host_ids[own]
+        seen.beats and seen.is_fresh(settings.timing) and host_ids[name] < host_ids[own]
         for name, seen in nodes.items()
         if name not in (own, holder)
     )

@@ -11,8 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...errors import LeaseError, NoAnswerError, StorageError
+from ..model.desired import Wanted
 from ..model.effects import Clocks, Cycle, ForgetRepeated, Log, ReadClocks, perform
 from ..model.lease_freeing import Freeing, freeing
+from ..model.news import news
 from ..model.observed import FenceReport, Seen
 from ..model.state import ClusterState, Event, NodeState
 from ..model.versions import not_heard_yet, older_than_reports, paused, reports_seen
@@ -148,8 +150,7 @@ def _collect(crm: Crm, observation: Observation, now: float) -> Cycle[None]:
     crm.fencing = ended.fencing
     crm.powers.extend(ended.powers)
     ends = [*crm.held_back, *ended.fences]
-    suspect_after = crm.settings.timing.suspect_after
-    reports, crm.held_back = sort_ends(ends, observation, suspect_after, now)
+    reports, crm.held_back = sort_ends(ends, observation, crm.settings.timing, now)
     crm.fences.extend(reports)
 
 
@@ -168,6 +169,12 @@ def _try_for_manager(crm: Crm, observation: Observation) -> Cycle[None]:
     epoch = yield from perform(AcquireManagerLease())
     if epoch is None:
         yield from watch_manager(crm, observation)
+        if not crm.fences:
+            return
+        # This node proved the manager's node off and freed its host lease.  Any other node that
+        # became manager now would have to fence that node again.
+        epoch = yield from perform(AcquireManagerLease())
+    if epoch is None:
         return
     records = yield from crm.records(observation)
     if not (yield from _is_eligible(crm, records.state or ClusterState(), observation)):
@@ -234,7 +241,7 @@ def _manage(crm: Crm, state: ClusterState, observation: Observation, clocks: Clo
         one if _is_off(decided.state, one.node) else replace(one, confirmed=False)
         for one in seen.fences
     ]
-    yield from _write(crm, decided.state, proofs)
+    yield from _write(crm, decided.state, seen.wanted, proofs)
     crm.drop_ends()
     yield from _act(crm, decided)
 
@@ -317,7 +324,7 @@ def _look_at_own_record(crm: Crm, state: ClusterState, clocks: Clocks) -> Cycle[
     return record_restored(state, clocks.wall)
 
 
-def _write(crm: Crm, state: ClusterState, proofs: list[FenceReport]) -> Cycle[None]:
+def _write(crm: Crm, state: ClusterState, wanted: Wanted, proofs: list[FenceReport]) -> Cycle[None]:
     """Write the record if it changed, and free the host leases that *proofs* prove dead.
 
     A failed write may still reach the storage, with command uids that must not be used again.  So
@@ -326,15 +333,17 @@ def _write(crm: Crm, state: ClusterState, proofs: list[FenceReport]) -> Cycle[No
     record = freeing(crm.host_lease_generation, crm.freed_leases.to_record(proofs))
     if state != crm.written:
         before = crm.state
+        told = news(crm.written, crm.written_from, state, wanted)
         try:
-            yield from perform(WriteState(state, record))
+            yield from perform(WriteState(state, record, told))
         except (StorageError, LeaseError):
             crm.stop_managing()
             raise
         for event in new_events(before, state):
             yield from perform(_line(event, state.epoch))
         crm.state = crm.written = state
-        yield from perform(WakeNodes())
+        crm.written_from = wanted
+        yield from perform(WakeNodes(told.nodes))
     yield from crm.record_freeing(record)
     crm.state = state
     for fence in proofs:

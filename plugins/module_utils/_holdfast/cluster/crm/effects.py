@@ -16,10 +16,10 @@ from ..model.desired import Wanted
 from ..model.effects import Effect
 from ..model.lease_freeing import Freeing
 from ..model.membership import Membership
+from ..model.news import News
 from ..model.observed import FenceReport, HostView, NodeSeen, PowerReport
-from ..model.report import Report
 from ..model.state import ClusterState, Intent
-from ..model.versions import LeaseVersion
+from .repair_plan import StoredRecords
 
 
 @dataclass(frozen=True)
@@ -84,23 +84,6 @@ class HostLease:
     generation: int
     timestamp: int
     free: bool
-
-
-@dataclass(frozen=True)
-class StoredRecords:
-    """The newest readable records.
-
-    *damaged* says which records have no whole copy, *configuration_damaged* that the configuration
-    is one of them.  *kept* is the report on this node's local disk.
-    """
-
-    state: ClusterState | None
-    wanted: Wanted
-    slot: int
-    damaged: tuple[str, ...]
-    configuration_damaged: bool
-    kept: Report | None
-    leases: tuple[LeaseVersion, int]
 
 
 class AwaitPredecessor(Effect[None]):
@@ -199,10 +182,11 @@ class HasNewHeartbeat(Effect[bool]):
 
 @dataclass(frozen=True)
 class WriteState(Effect[None]):
-    """Write the manager's record, and which host leases are about to be freed."""
+    """Write the manager's record, whom it concerns, and which host leases are about to be freed."""
 
     state: ClusterState
     freeing: Freeing
+    news: News
 
 
 @dataclass(frozen=True)
@@ -270,8 +254,11 @@ class SetBoardMaintenance(Effect[None]):
     maintenance: bool
 
 
+@dataclass(frozen=True)
 class WakeNodes(Effect[None]):
-    """Notify all LRMs on the network of a new record."""
+    """Notify the LRMs of *nodes*, None for all, on the network of a new record."""
+
+    nodes: Optional[frozenset[str]]
 
 
 class IsEnding(Effect[bool]):

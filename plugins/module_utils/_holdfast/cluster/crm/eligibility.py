@@ -15,7 +15,7 @@ a node may die during a deploy.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from ..model.effects import Cycle, Log, perform
@@ -257,3 +257,18 @@ def _lease_obstacle(name: str, view: HostView) -> str:
 def _listed(services: list[str]) -> str:
     more = len(services) - 3
     return ", ".join(services[:3]) + (f" and {more} more services" if more > 0 else "")
+
+
+def other_key(forged: Collection[str], present: Collection[str], answering: Collection[str]) -> str:
+    """Return why this node seems to have another cluster key than the others; empty if not.
+
+    *present* are the other members with a block, *forged* those of them whose block is not
+    authentic, and *answering* those whose answers have the nonce of this node's question, but no
+    right MAC.  Blocks alone do not count: a stranger who writes the storage could forge them.
+    """
+    if not present or set(forged) < set(present) or not set(answering) & set(forged):
+        return ""
+    return (
+        f"no block of the other nodes is authentic, and {', '.join(sorted(answering))} answers with"
+        " another cluster key: compare the output of 'holdfast key show' on all nodes"
+    )

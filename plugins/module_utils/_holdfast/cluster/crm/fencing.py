@@ -64,7 +64,7 @@ def order_fences(round_: Round) -> None:
         seen = round_.seen.nodes.get(name)
         if seen is None or name == round_.state.manager:
             continue
-        if seen.heartbeat_age < round_.timing.suspect_after and not status.demanded:
+        if seen.is_fresh(round_.timing) and not status.demanded:
             continue
         if round_.seen.now < status.retry_after:
             continue
@@ -169,7 +169,7 @@ def _sign_of_life(round_: Round, fence: FenceReport) -> str:
         return "it still answers on the network"
     if not fence.quiet:
         return "it went on writing, or answered on the network"
-    if seen is not None and seen.beats and seen.heartbeat_age < round_.timing.suspect_after:
+    if seen is not None and seen.beats and seen.is_fresh(round_.timing):
         boot = seen.report.boot if seen.report is not None else ""
         if boot == round_.node(fence.node).boot:
             return "it writes again"

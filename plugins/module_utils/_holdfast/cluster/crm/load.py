@@ -4,7 +4,9 @@
 
 A moving service counts on both of its nodes.  Nodes are compared by the number of services, by the
 share of CPU and memory in use, or by the score of Ganeti's allocator, which also knows what does
-not fit (``placement/services.py``).  Use is what services declare, out of what nodes report.
+not fit (``placement/services.py``).  Use is what services declare, out of what nodes report or
+declare.  Whatever nodes are compared by, declared capacities are limits, and a node that stays
+within its safety capacities comes first (``reservations.py``).
 """
 
 from __future__ import annotations
@@ -14,10 +16,12 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING
 
+from ...placement.resources import CPUS, MEMORY
 from ..model.observed import Figures, Seen
 from ..model.policy import COUNT, MOST_CPUS_PER_CORE, SCORE
 from ..model.state import ServiceStatus
 from ..model.states import ACTIVE, MOVING, ServiceState
+from .reservations import Reservations
 
 if TYPE_CHECKING:
     from ...placement.services import Needs, Places, Ranking
@@ -37,6 +41,7 @@ class Load:
     counts: dict[str, int] = field(default_factory=dict)
     used: dict[str, tuple[float, float]] = field(default_factory=dict)
     where: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    reservations: Reservations | None = None
     _places: Places | None = None
     _most: tuple[float, float] | None = None
     _last: tuple[tuple[str, frozenset[str]], frozenset[str], Ranking] | None = None
@@ -51,6 +56,7 @@ class Load:
         load = cls(figures, policy.placement == SCORE and figures is not None)
         for service_id, status in services.items():
             load.change(service_id, None, status)
+        load.reservations = Reservations.of(services, seen)
         return load
 
     def change(
@@ -58,6 +64,8 @@ class Load:
     ) -> None:
         """Update the load for a changed service."""
         self._last = None
+        if self.reservations is not None:
+            self.reservations.change(service_id, after)
         for status, sign in ((before, -1), (after, 1)):
             for node in places(status):
                 self.counts[node] = self.counts.get(node, 0) + sign
@@ -80,7 +88,18 @@ class Load:
 
         By count, the best node has the fewest services.  By load, it has room and leaves the loads
         most even.  By score, nodes that refuse the service come last.  Ties are resolved by name.
+        Before all that, the best node exceeds its safety capacities least.
         """
+        ranked = self._compared(candidates, service_id, status)
+        taken = self.reservations
+        if taken is None:
+            return ranked
+        return sorted(ranked, key=lambda node: taken.excess([service_id], node))
+
+    def _compared(
+        self, candidates: Iterable[str], service_id: str, status: ServiceStatus | None
+    ) -> list[str]:
+        """Return *candidates* in the order of the policy."""
         here = set(places(status))
         count = {node: self.counts.get(node, 0) - (node in here) for node in candidates}
         if self.figures is None:
@@ -109,20 +128,36 @@ class Load:
     ) -> Mapping[str, str]:
         """Return which of *candidates* have no room for a service, and what they lack.
 
-        Only the placement by score knows this; it places nothing where it does not fit.
+        Declared capacities are limits with any policy, what nodes report only by score.
         """
-        if not self.scored:
-            return {}
         names = list(candidates)
+        short = self._short(names, service_id)
+        if not self.scored:
+            return short
         refused = self._rank(names, service_id, places(status)).refused
         known = self.figures.nodes if self.figures is not None else {}
         return {
             **{name: "it does not say what it has" for name in names if name not in known},
             **{name: refused[name] for name in names if name in refused},
+            **short,
         }
 
+    def _short(self, names: Iterable[str], service_id: str) -> dict[str, str]:
+        if self.reservations is None:
+            return {}
+        found = {name: self.reservations.shortage([service_id], name) for name in names}
+        return {name: reason for name, reason in found.items() if reason}
+
     def weight(self, service_id: str) -> float:
-        """Return the size of a service as a share of all nodes together; 0 by count."""
+        """Return the size of a service as a share of all nodes together.
+
+        By count only declared capacities have a size.
+        """
+        declared = self.reservations.weight(service_id) if self.reservations is not None else 0.0
+        return declared + self._measured_weight(service_id)
+
+    def _measured_weight(self, service_id: str) -> float:
+        """Return the share of a service in the CPUs and memory that are compared."""
         if self.figures is None:
             return 0.0
         if self._most is None:
@@ -184,14 +219,37 @@ class Load:
         return (cpu, memory)
 
 
+def largest_first(services: Iterable[str], load: Load) -> list[str]:
+    """Return services in the order in which they are placed: the largest first, then by id.
+
+    Small ones fit into what remains.
+    """
+    return sorted(sorted(services), key=load.weight, reverse=True)
+
+
 def declared_figures(seen: Seen) -> Figures | None:
-    """Return what nodes report and services declare; None if no node reports it."""
-    rooms = {
-        name: one.report.room
-        for name, one in seen.nodes.items()
-        if one.report is not None and one.report.room is not None
-    }
+    """Return what nodes have and services declare; None if no node's CPUs and memory are known."""
+    rooms = {}
+    for name in seen.nodes:
+        room = room_of(name, seen)
+        if room is not None:
+            rooms[name] = room
     return Figures(rooms, seen.wanted.needs) if rooms else None
+
+
+def room_of(name: str, seen: Seen) -> tuple[float, float] | None:
+    """Return a node's CPUs and MiB of memory: as declared, else as it reports; None if unknown."""
+    report, properties = seen.nodes[name].report, seen.wanted.properties.get(name)
+    room = report.room if report is not None else None
+    if properties is None:
+        return room
+    cpus, memory = (properties.capacity.get(key) for key in (CPUS, MEMORY))
+    if room is None:
+        return (float(cpus), float(memory)) if cpus is not None and memory is not None else None
+    return (
+        room[0] if cpus is None else float(cpus),
+        room[1] if memory is None else float(memory),
+    )
 
 
 def places(status: ServiceStatus | None) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...errors import LeaseError, StorageError
+from ..model.desired import Wanted
 from ..model.effects import Clocks, Cycle, Log, ReadClocks, perform, shallow_copy
 from ..model.lease_freeing import Freeing
 from ..model.observed import FenceReport, PowerReport, Timing
@@ -105,11 +106,11 @@ class Crm:
     """The CRM of one node.
 
     *state* is the manager's state, None while this node is not manager.  *written* is the last
-    written state, None if unknown.  *pause_reason* is why this CRM does not manage although it
-    holds the manager lease or could.  *changes* are the steps of the last decision in order.
-    *begun* is when the turn began, in monotonic seconds.  *reserve* is set while this node is
-    neither manager nor standby.  *late_turns* counts the turns that were too late to decide
-    anything.
+    written state, None if unknown, made from the configuration *written_from*.  *pause_reason* is
+    why this CRM does not manage although it holds the manager lease or could.  *changes* are the
+    steps of the last decision in order.  *begun* is when the turn began, in monotonic seconds.
+    *reserve* is set while this node is neither manager nor standby.  *late_turns* counts the turns
+    that were too late to decide anything.
     """
 
     settings: CrmSettings
@@ -117,6 +118,7 @@ class Crm:
     wall_clock: WallClock | None = None
     state: ClusterState | None = None
     written: ClusterState | None = None
+    written_from: Wanted | None = None
     pause_reason: str = ""
     changes: tuple[Change, ...] = ()
     fences: list[FenceReport] = field(default_factory=list)

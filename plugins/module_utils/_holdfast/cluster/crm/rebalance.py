@@ -5,19 +5,22 @@
 A node's load is the mean of its shares of CPU and memory in use, or its number of services if no
 node reports its size.  The imbalance is the coefficient of variation of all loads, as in Proxmox
 VE's HA manager.  Services kept together move as one.  Each move must reduce the imbalance by a
-share that is worth it, so that balancing ends.
+share that is worth it, so that balancing ends.  If no move does, two nodes may exchange services,
+which move at the same time; both have room for all of them until the exchange has ended.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from math import sqrt
 
 from ..model.service import STARTED
 from ..model.states import MOVING, ServiceState
 from . import commands, selection
 from .load import NOTHING
+from .locations import location_cost, location_refusal
 from .round import Round
 
 ROUND_SECONDS = 10.0
@@ -25,6 +28,10 @@ ROUND_SECONDS = 10.0
 
 NODES_LOOKED_AT = 16
 """The number of fullest nodes to move from and emptiest nodes to move to."""
+
+NODES_EXCHANGED, GROUPS_EXCHANGED, NEAREST = 4, 32, 4
+"""An exchange is searched between so many of the fullest and of the emptiest nodes, with so many
+groups of each, and for each group so many others whose difference is nearest to the best one."""
 
 
 @dataclass(frozen=True)
@@ -63,26 +70,27 @@ def rebalance(round_: Round) -> None:
         since = now
     if now - since < (policy.rebalance_hold - 1) * ROUND_SECONDS or _anything_moves(round_):
         return
-    best = _worthwhile(round_, loads, before)
-    if best is not None:
-        _begin(round_, best, before)
+    for move in _worthwhile(round_, loads, before):
+        _begin(round_, move, before)
 
 
-def next_move(round_: Round, threshold: float) -> tuple[float, Move | None]:
-    """Return the imbalance, and the best move if it exceeds *threshold* and is worth it.
+def next_moves(round_: Round, threshold: float) -> tuple[float, tuple[Move, ...]]:
+    """Return the imbalance, and the best moves if it exceeds *threshold* and they are worth it.
 
-    Nothing is begun: this is for forecasts.
+    These are none, one, or the two of an exchange.  Nothing is begun: this is for forecasts.
     """
     loads = _loads(round_)
     before = imbalance(loads.values())
-    return before, _worthwhile(round_, loads, before) if before > threshold else None
+    return before, _worthwhile(round_, loads, before) if before > threshold else ()
 
 
-def _worthwhile(round_: Round, loads: dict[str, float], before: float) -> Move | None:
-    """Return the best move if it reduces the imbalance enough."""
+def _worthwhile(round_: Round, loads: dict[str, float], before: float) -> tuple[Move, ...]:
+    """Return the best move, or else the best exchange, if it reduces the imbalance enough."""
+    most = before - round_.seen.wanted.policy.rebalance_margin * before
     best = _best_move(round_, loads)
-    margin = round_.seen.wanted.policy.rebalance_margin
-    return None if best is None or before - best.imbalance < margin * before else best
+    if best is not None and best.imbalance <= most:
+        return (best,)
+    return _best_exchange(round_, loads, most)
 
 
 def _begin(round_: Round, best: Move, before: float) -> None:
@@ -144,9 +152,77 @@ def _best_move(round_: Round, loads: dict[str, float]) -> Move | None:
             value = _variation(sum_, square, len(loads))
             if best is not None and value >= best.imbalance - 1e-12:
                 continue
-            if all(_may_go(round_, one, target) for one in group):
+            if _stays_within(round_, group, source, target) and all(
+                _may_go(round_, one, target) for one in group
+            ):
                 best = Move(group, source, target, value)
     return best
+
+
+def _best_exchange(round_: Round, loads: dict[str, float], most: float) -> tuple[Move, ...]:
+    """Return the exchange that leaves the least imbalance, at most *most*; empty if there is none.
+
+    Both nodes have room for all services that are exchanged.
+    """
+    order = sorted(loads, key=lambda node: (-loads[node], node))
+    fullest, emptiest = order[:NODES_EXCHANGED], order[::-1][:NODES_EXCHANGED]
+    total = sum(loads.values())
+    squares = sum(value * value for value in loads.values())
+    groups = _by_node(round_, {*fullest, *emptiest})
+    best: tuple[Move, ...] = ()
+    least = most + 1e-12
+    for source, target in product(fullest, emptiest):
+        if loads[source] <= loads[target]:
+            continue
+        for off, group in groups[source]:
+            # Half of the difference has to go.
+            wished = off - (loads[source] - loads[target]) / 2
+            near = sorted(groups[target], key=lambda row: (abs(row[0] - wished), row[1]))[:NEAREST]
+            for back, other in near:
+                left = loads[source] - off + _weight(round_, other, source)
+                full = loads[target] - back + _weight(round_, group, target)
+                sum_ = total - loads[source] - loads[target] + left + full
+                square = squares - loads[source] ** 2 - loads[target] ** 2 + left**2 + full**2
+                value = _variation(sum_, square, len(loads))
+                if value < least - 1e-12 and _may_exchange(round_, group, source, other, target):
+                    least = value
+                    best = (
+                        Move(group, source, target, value),
+                        Move(other, target, source, value),
+                    )
+    return best
+
+
+def _by_node(round_: Round, nodes: set[str]) -> dict[str, list[tuple[float, tuple[str, ...]]]]:
+    """Return for each node the heaviest groups that can move, with their loads there."""
+    found: dict[str, list[tuple[float, tuple[str, ...]]]] = {node: [] for node in nodes}
+    for group in _groups(round_, nodes):
+        node = round_.state.services[group[0]].node
+        found[node].append((_weight(round_, group, node), group))
+    return {
+        node: sorted(rows, key=lambda row: (-row[0], row[1]))[:GROUPS_EXCHANGED]
+        for node, rows in found.items()
+    }
+
+
+def _may_exchange(
+    round_: Round, group: Sequence[str], source: str, other: Sequence[str], target: str
+) -> bool:
+    """Return whether both groups may go at the same time; none waits for the other to leave."""
+    wanted = round_.seen.wanted
+    rules = [
+        {rule.name for one in members for rule in wanted.location_rules_of(one)}
+        for members in (group, other)
+    ]
+    if rules[0] & rules[1]:
+        # What one of them gains could be lost by the other.
+        return False
+    return (
+        _stays_within(round_, group, source, target)
+        and _stays_within(round_, other, target, source)
+        and all(_may_go(round_, one, target) for one in group)
+        and all(_may_go(round_, one, source) for one in other)
+    )
 
 
 def _variation(total: float, squares: float, count: int) -> float:
@@ -204,4 +280,19 @@ def _may_go(round_: Round, service_id: str, target: str) -> bool:
         return False
     if round_.load.refusals([target], service_id, status):
         return False
-    return not selection.refusal(service_id, target, round_.state, round_.seen)
+    wanted = round_.seen.wanted
+    if location_refusal(service_id, target, round_.state, wanted):
+        return False
+    if wanted.location_rules_of(service_id):
+        costs = [
+            location_cost(service_id, one, round_.state, wanted) for one in (target, status.node)
+        ]
+        if costs[0] > costs[1]:
+            return False
+    return not selection.refusal(service_id, target, round_.state, round_.seen, round_.load)
+
+
+def _stays_within(round_: Round, group: Sequence[str], source: str, target: str) -> bool:
+    """Return whether a move exceeds no safety capacity more than now."""
+    taken = round_.load.reservations
+    return taken is None or taken.excess(group, target) <= taken.excess(group, source)

@@ -18,7 +18,23 @@ from ..model.service import STARTED, Service
 from ..model.state import ClusterState
 from ..model.states import ACTIVE
 from ..model.versions import Floor, LeaseVersion, known_floors, regressions
-from .effects import StoredRecords
+
+
+@dataclass(frozen=True)
+class StoredRecords:
+    """The newest readable records.
+
+    *damaged* says which records have no whole copy, *configuration_damaged* that the configuration
+    is one of them.  *kept* is the report on this node's local disk.
+    """
+
+    state: ClusterState | None
+    wanted: Wanted
+    slot: int
+    damaged: tuple[str, ...]
+    configuration_damaged: bool
+    kept: Report | None
+    leases: tuple[LeaseVersion, int]
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ..model.allowed_agents import why_not_allowed
+from ..model.desired import Wanted
 from ..model.maintenance import EMPTIED
 from ..model.observed import Seen
 from ..model.report import Mode
 from ..model.rules import NodeRule
 from ..model.service import STARTED
 from ..model.state import ClusterState, NodeState, ServiceStatus
-from ..model.states import ACTIVE, ServiceState
+from ..model.states import ServiceState
 from .load import Load
+from .locations import (
+    best_located,
+    destination,
+    location_cost,
+    location_reason,
+    location_refusal,
+)
+from .reservations import Reservations
 
 SHOWN = 8
 """The number of nodes that a reason names."""
@@ -59,6 +68,7 @@ def choose(
     rule = seen.wanted.node_rule_for(service_id)
     apart = _apart_nodes(service_id, state, seen)
     strict = _strict_rules_of_partners(service_id, seen)
+    located = seen.wanted.location_rules_of(service_id)
     failed = () if again else status.failed_nodes
     rejected: dict[str, str] = {}
     fit: list[str] = []
@@ -72,6 +82,8 @@ def choose(
             reason = f"kept apart from {apart[node]!r}, which is there"
         if not reason and node in failed:
             reason = FAILED_THERE
+        if not reason and located:
+            reason = location_refusal(service_id, node, state, seen.wanted)
         if reason:
             rejected[node] = reason
         else:
@@ -80,10 +92,11 @@ def choose(
         load = Load.of(state.services, seen)
     rejected.update(load.refusals(fit, service_id, status))
     fit = [node for node in fit if node not in rejected]
+    fit = _with_room_for_partners(service_id, state, seen, fit, load)
     fit = _keep_together(service_id, state, seen, fit, rejected)
     if not fit:
         return Choice("", f"no node can take it ({_list(rejected)})", rejected)
-    return _best(service_id, status, fit, rule, load, rejected, stay)
+    return _best(service_id, state, seen, fit, load, rejected, stay)
 
 
 def better_place(
@@ -111,17 +124,46 @@ def better_place(
     if returns and _all_return(service_id, returns, state, seen):
         return Choice(returns, "its node is back from maintenance, and its partners return too")
     better = _preferred_to(current, rule, returns)
-    if not better:
+    if better:
+        among = [*better, current]
+        choice = choose(service_id, state, seen, load, stay=returns or current, among=among)
+        if not choice.node or choice.node == current or choice.node in status.no_failback:
+            return None
+        if choice.node == returns:
+            return Choice(returns, "its node is back from maintenance", choice.rejected)
+        if rule is not None and _priority(rule, choice.node) > _priority(rule, current):
+            return Choice(choice.node, f"rule {rule.name!r} prefers it", choice.rejected)
         return None
-    among = [*better, current]
-    choice = choose(service_id, state, seen, load, stay=returns or current, among=among)
-    if not choice.node or choice.node == current or choice.node in status.no_failback:
+    return _better_located(service_id, rule, state, seen, load)
+
+
+def _better_located(
+    service_id: str, rule: NodeRule | None, state: ClusterState, seen: Seen, load: Load | None
+) -> Choice | None:
+    """Return a node that suits the location rules of a running service better; None if none does.
+
+    It is preferred by the node rule at least as much as the current one.
+    """
+    status, wanted = state.services[service_id], seen.wanted
+    current = status.node
+    now = location_cost(service_id, current, state, wanted)
+    if not now or _partner_is_probed(service_id, state, wanted):
         return None
-    if choice.node == returns:
-        return Choice(returns, "its node is back from maintenance", choice.rejected)
-    if rule is not None and _priority(rule, choice.node) > _priority(rule, current):
-        return Choice(choice.node, f"rule {rule.name!r} prefers it", choice.rejected)
-    return None
+    own = _priority(rule, current)
+    among = [
+        node
+        for node in seen.nodes
+        if _priority(rule, node) >= own
+        and node not in status.no_failback
+        and location_cost(service_id, node, state, wanted) < now
+    ]
+    if not among:
+        return None
+    choice = choose(service_id, state, seen, load, among=[*among, current], stay=current)
+    if not choice.node or choice.node == current:
+        return None
+    reason = location_reason(service_id, choice.node, state, wanted)
+    return Choice(choice.node, reason, choice.rejected)
 
 
 def cannot_leave(node: str, why: str, reason: str) -> str:
@@ -129,7 +171,19 @@ def cannot_leave(node: str, why: str, reason: str) -> str:
     return f"should leave {node} ({why}), but {reason}"
 
 
-def refusal(service_id: str, node: str, state: ClusterState, seen: Seen) -> str:
+def _partner_is_probed(service_id: str, state: ClusterState, wanted: Wanted) -> bool:
+    """Return whether it is not known yet where a service of the same location rule runs."""
+    return any(
+        state.services[one].state is ServiceState.PROBE
+        for rule in wanted.location_rules_of(service_id)
+        for one in rule.services
+        if one in state.services
+    )
+
+
+def refusal(
+    service_id: str, node: str, state: ClusterState, seen: Seen, load: Load | None = None
+) -> str:
     """Return why an operator's move of the service to *node* is refused; empty if it is not."""
     if node not in seen.nodes:
         return f"{node} is not a node of this cluster"
@@ -140,7 +194,10 @@ def refusal(service_id: str, node: str, state: ClusterState, seen: Seen) -> str:
         apart = _apart_nodes(member, state, seen)
         if node in apart:
             return f"{member!r} is kept apart from {apart[node]!r}, which is on {node}"
-    return ""
+    if seen.wanted.limits is None:
+        return ""
+    taken = Reservations.of(state.services, seen) if load is None else load.reservations
+    return taken.shortage(taken.group(service_id), node) if taken is not None else ""
 
 
 def waits_for_probe(service_id: str, state: ClusterState, seen: Seen) -> bool:
@@ -242,7 +299,7 @@ def _all_return(service_id: str, node: str, state: ClusterState, seen: Seen) -> 
         status, service = state.services.get(member), seen.wanted.services.get(member)
         if status is None or service is None or service.state != STARTED:
             continue
-        if _destination(status) != node and (
+        if destination(status) != node and (
             not service.failback or _returns_to(status, state, seen) != node
         ):
             return False
@@ -282,6 +339,20 @@ def _keep_together(
     return [node for node in fit if node == there]
 
 
+def _with_room_for_partners(
+    service_id: str, state: ClusterState, seen: Seen, fit: list[str], load: Load
+) -> list[str]:
+    """Return the nodes with room for all services that are kept together, if there are any.
+
+    The first of them to be placed decides for the others.
+    """
+    taken = load.reservations
+    if taken is None or _partners_nodes(service_id, state, seen):
+        return fit
+    group = taken.group(service_id)
+    return [node for node in fit if not taken.shortage(group, node)] or fit
+
+
 def _partners_nodes(service_id: str, state: ClusterState, seen: Seen) -> dict[str, str]:
     """Return the nodes of partners to be kept together with, most partners first.
 
@@ -292,23 +363,11 @@ def _partners_nodes(service_id: str, state: ClusterState, seen: Seen) -> dict[st
     counts: dict[str, int] = {}
     named: dict[str, str] = {}
     for partner in sorted(partners):
-        node = _destination(state.services.get(partner))
+        node = destination(state.services.get(partner))
         if node and not drained(node, state, seen):
             counts[node] = counts.get(node, 0) + 1
             named.setdefault(node, partner)
     return {node: named[node] for node in sorted(counts, key=lambda one: (-counts[one], one))}
-
-
-def _destination(status: ServiceStatus | None) -> str:
-    """Return the node on which a service is active or to which it moves; empty if none.
-
-    A service whose source died in a live migration may already run on its target.
-    """
-    if status is None or status.state not in ACTIVE:
-        return ""
-    if status.state is ServiceState.RECOVERY:
-        return status.target
-    return status.target or status.node
 
 
 def _apart_nodes(
@@ -321,23 +380,14 @@ def _apart_nodes(
     nodes: dict[str, str] = {}
     for partner in sorted(seen.wanted.partners(service_id, "apart")):
         status = state.services.get(partner)
-        goes_to = _destination(status)
+        goes_to = destination(status)
         if status is not None and status.state is ServiceState.PROBE:
-            nodes.update(dict.fromkeys(_nodes_that_run(status.probe(partner), seen), partner))
+            nodes.update(dict.fromkeys(seen.nodes_that_run(status.probe(partner)), partner))
         if status is not None and goes_to:
             nodes[goes_to] = partner
             if leaving and status.node and status.state is not ServiceState.RECOVERY:
                 nodes[status.node] = partner
     return nodes
-
-
-def _nodes_that_run(probe: str, seen: Seen) -> list[str]:
-    """Return the nodes that answered that a probed service runs there."""
-    return [
-        name
-        for name, node in seen.nodes.items()
-        if node.report is not None and node.report.found.get(probe)
-    ]
 
 
 def _strict_rules_of_partners(service_id: str, seen: Seen) -> dict[str, frozenset[str]]:
@@ -355,15 +405,18 @@ def _strict_rules_of_partners(service_id: str, seen: Seen) -> dict[str, frozense
 
 def _best(
     service_id: str,
-    status: ServiceStatus,
+    state: ClusterState,
+    seen: Seen,
     fit: list[str],
-    rule: NodeRule | None,
     load: Load,
     rejected: Mapping[str, str],
     stay: str,
 ) -> Choice:
+    status, rule = state.services[service_id], seen.wanted.node_rule_for(service_id)
     top = max(_priority(rule, node) for node in fit)
     preferred = [node for node in fit if _priority(rule, node) == top]
+    located = best_located(service_id, preferred, state, seen.wanted)
+    narrowed, preferred = len(located) < len(preferred), located
     if stay in preferred:
         return Choice(stay, "it was there last", rejected)
     node = load.ranked(preferred, service_id, status)[0]
@@ -374,6 +427,9 @@ def _best(
     if rule is not None and node in rule.nodes:
         most = "" if len(preferred) == 1 else f"; {reason}"
         reason = f"preferred by rule {rule.name!r}{most}"
+    if narrowed:
+        why = location_reason(service_id, node, state, seen.wanted)
+        reason = why if len(preferred) == 1 else f"{why}; {reason}"
     if len(fit) == 1:
         reason = "the only node that can take it"
         if rejected:

@@ -78,14 +78,11 @@ def reserves_before(settings: CrmSettings, record: ClusterState, manager: str) -
     The *record* may be that of the manager before, so that not all nodes turn to the board at once
     when the manager changes.
     """
-    online = [
-        host_id
-        for name, host_id in sorted(settings.host_ids.items(), key=lambda item: item[1])
-        if name == settings.node or _is_online(record, name)
-        if name != manager
-    ]
     own = settings.host_ids[settings.node]
-    before = online.index(own) if own in online else len(online)
+    before = sum(
+        host_id < own and name != manager and _is_online(record, name)
+        for name, host_id in settings.host_ids.items()
+    )
     return before - settings.timing.standbys if before >= settings.timing.standbys else None
 
 

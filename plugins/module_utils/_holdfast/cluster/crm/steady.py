@@ -48,18 +48,22 @@ def handle_started(
             )
             round_.set_service(service_id, forgotten)
             return
-    if local is None and _has_followed(round_.state, report):
+    if local is None and _has_followed(round_.state, report, status):
         _probe_again(round_, service_id, status)
         return
     if report.mode is not Mode.SHUTDOWN:
         _apply_definition(round_, service_id, status, desired)
 
 
-def _has_followed(state: ClusterState, report: Report) -> bool:
-    """Return whether *report* was written after all of this manager's commands."""
-    versions = (report.generation, report.epoch, report.commands)
-    current = versions == (state.generation, state.epoch, state.commands)
-    return current and report.mode in (Mode.ACTIVE, Mode.MAINTENANCE)
+def _has_followed(state: ClusterState, report: Report, status: ServiceStatus) -> bool:
+    """Return whether *report* was written after this manager's last command for a service.
+
+    Its node reads only the records that concern it, so it need not know later commands.
+    """
+    if (report.generation, report.epoch) != (state.generation, state.epoch):
+        return False
+    heard = report.commands >= status.command_number(state.epoch)
+    return heard and report.mode in (Mode.ACTIVE, Mode.MAINTENANCE)
 
 
 def _probe_again(round_: Round, service_id: str, status: ServiceStatus) -> None:
@@ -92,7 +96,7 @@ def answer_request(round_: Round, service_id: str, heard: ServiceStatus, request
         return
     why = "it is there already"
     if request.node != heard.node:
-        why = selection.refusal(service_id, request.node, round_.state, round_.seen)
+        why = selection.refusal(service_id, request.node, round_.state, round_.seen, round_.load)
     round_.set_service(service_id, heard)
     if why:
         text = f"asked to move to {request.node}: {why}"
@@ -249,7 +253,7 @@ def _has_to_wait(round_: Round, service_id: str, status: ServiceStatus, desired:
 def _start(round_: Round, service_id: str, status: ServiceStatus, desired: Service) -> None:
     """Start a service on its last node, or on the best node."""
     recovering = status.state is ServiceState.RECOVERY
-    if not recovering and _starts_where_it_was(round_, status):
+    if not recovering and _starts_where_it_was(round_, service_id, status):
         commands.begin(round_, service_id, status, desired, status.last_node, "it was there last")
         round_.placed = True
         round_.say("start", "it was there last", service=service_id, node=status.last_node)
@@ -312,12 +316,15 @@ def _leaves_its_last_node(round_: Round, status: ServiceStatus, node: str) -> bo
     return not selection.unusable(last, round_.state, round_.seen)
 
 
-def _starts_where_it_was(round_: Round, status: ServiceStatus) -> bool:
+def _starts_where_it_was(round_: Round, service_id: str, status: ServiceStatus) -> bool:
     """Return whether a stopped service is first given back to its last node."""
     node = status.last_node
     if round_.seen.wanted.policy.rebalance_on_start or node in status.failed_nodes:
         return False
     if status.leave or not node:
+        return False
+    taken = round_.load.reservations
+    if taken is not None and taken.shortage([service_id], node):
         return False
     return not selection.unusable(node, round_.state, round_.seen)
 

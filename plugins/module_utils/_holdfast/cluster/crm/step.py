@@ -23,6 +23,7 @@ from ..model.state import REMOVED_KEPT, ClusterState, ServiceStatus
 from ..model.states import HELD, ServiceState
 from . import commands, errors, pausing, probing, selection, steady
 from .fencing import power_on_again
+from .load import largest_first
 from .nodes import update_nodes
 from .pausing import update_disarm, update_maintenance
 from .rebalance import rebalance
@@ -90,12 +91,12 @@ def _note_configuration(round_: Round) -> None:
 def _update_services(round_: Round) -> None:
     """Advance every service as far as the observation allows.
 
-    Services are handled by id, or with the largest first if placement is by load, because small
-    ones fit into what remains.
+    Services are handled by id, or with the largest first where they have sizes.
     """
-    waiting = sorted({*round_.state.services, *round_.seen.wanted.services})
-    if round_.seen.wanted.policy.placement != COUNT:
-        waiting.sort(key=round_.load.weight, reverse=True)
+    wanted = round_.seen.wanted
+    waiting = sorted({*round_.state.services, *wanted.services})
+    if wanted.policy.placement != COUNT or wanted.limits is not None:
+        waiting = largest_first(waiting, round_.load)
     for _turn in range(TURNS):
         before = len(round_.changes)
         round_.placed = False
@@ -246,7 +247,7 @@ def _handle_request(
         steady.answer_request(round_, service_id, heard, request)
         return
     if status.state is ServiceState.STOPPED and request.kind == MOVE:
-        why = selection.refusal(service_id, request.node, round_.state, round_.seen)
+        why = selection.refusal(service_id, request.node, round_.state, round_.seen, round_.load)
         if not why:
             _move_stopped(round_, service_id, heard, request.node)
             return

@@ -16,6 +16,7 @@ from ..model.desired import Wanted
 from ..model.effects import Clocks, Cycle, Log, ReadClocks, perform, shallow_copy
 from ..model.jobs import Job, JobEnd, JobKind, Sight
 from ..model.membership import differences
+from ..model.observed import Timing
 from ..model.report import WRITTEN_AGAIN, LocalState, Report
 from ..model.state import ClusterState
 from ..model.versions import newer_report
@@ -55,8 +56,10 @@ from .round import (
 ROUND = 1.0
 """Seconds between two turns without news: the manager's hints, and jobs that end, are news."""
 
-HEARTBEAT = 1.0
-"""Seconds between two heartbeats on the whiteboard."""
+REPORT_FIRST = 5.0
+"""Seconds for which an LRM after a boot writes no heartbeat before its first report.
+
+A heartbeat beside the report of the boot before looks as if a dead node went on writing."""
 
 OWN_LOOK = 5.0
 """Seconds between two checks of this node's own report on storage."""
@@ -71,7 +74,8 @@ class LrmSettings:
     *boot* identifies this boot of the node.  *joins* says that the LRM joins the lockspace itself.
     *virtual* is the kind of virtual machine, empty on a physical one, None if unknown.  *room* is
     the node's CPUs and memory, *allowed_agents* the patterns of the agents that it may run.  After
-    *idle_after* seconds without a service the LRM disarms the watchdog.
+    *idle_after* seconds without a service the LRM disarms the watchdog.  *heartbeat* is the time
+    between two heartbeats on the whiteboard in seconds.
     """
 
     node: str
@@ -83,6 +87,7 @@ class LrmSettings:
     room: tuple[float, float] | None = None
     allowed_agents: tuple[str, ...] = ("*",)
     idle_after: float = IDLE_AFTER
+    heartbeat: float = Timing().heartbeat
 
 
 @dataclass
@@ -102,6 +107,7 @@ class Lrm:
     desired: Wanted | None = None
     written: Report | None = None
     write_again: float = 0.0
+    next_turn: float = 0.0
     next_heartbeat: float = 0.0
     next_own_look: float = 0.0
     hindrance: Hindrance = field(default_factory=Hindrance)
@@ -123,8 +129,9 @@ class Lrm:
 def start(settings: LrmSettings) -> Cycle[Lrm]:
     """Return the LRM of a starting process; it continues from the last report."""
     clocks = yield from perform(ReadClocks())
+    last = yield from _last_report(settings)
     report, memory = step.resume(
-        (yield from _last_report(settings)),
+        last,
         settings.node,
         settings.boot,
         settings.watchdog_timeout,
@@ -141,7 +148,10 @@ def start(settings: LrmSettings) -> Cycle[Lrm]:
         next_look=clocks.mono,
         next_join=clocks.mono,
     )
-    return Lrm(settings, host_lease, report, memory, clocks)
+    lrm = Lrm(settings, host_lease, report, memory, clocks)
+    if last is None or last.boot != settings.boot:
+        lrm.next_heartbeat = clocks.mono + REPORT_FIRST
+    return lrm
 
 
 def turn(lrm: Lrm) -> Cycle[None]:
@@ -150,6 +160,7 @@ def turn(lrm: Lrm) -> Cycle[None]:
     if lrm.ends:
         return
     clocks = yield from perform(ReadClocks())
+    lrm.next_turn = clocks.mono + ROUND
     trouble = yield from lrm.host_lease.look(clocks)
     now = (yield from perform(ReadClocks())).mono
     if now >= lrm.next_heartbeat and lrm.host_lease.owns_slot:
@@ -160,10 +171,19 @@ def turn(lrm: Lrm) -> Cycle[None]:
     yield from perform(Supervise(_runs_services(lrm)))
 
 
+def beat(lrm: Lrm) -> Cycle[None]:
+    """Write a heartbeat that is due between two turns."""
+    now = (yield from perform(ReadClocks())).mono
+    if now >= lrm.next_heartbeat and lrm.host_lease.owns_slot:
+        yield from _write_heartbeat(lrm, now)
+
+
 def wait_seconds(lrm: Lrm, mono: float) -> float:
-    """Return how long to wait for news before the next turn: not after the next heartbeat."""
-    left = lrm.next_heartbeat - mono
-    return left if 0.0 < left < ROUND else ROUND
+    """Return how long to wait for news: not after the next turn, nor the next heartbeat."""
+    until = lrm.next_turn
+    if lrm.host_lease.owns_slot:
+        until = min(until, lrm.next_heartbeat)
+    return min(max(until - mono, 0.0), ROUND)
 
 
 def start_obstacle(lrm: Lrm, clocks: Clocks) -> str:
@@ -341,7 +361,7 @@ def _runs_services(lrm: Lrm) -> bool:
 
 def _write_heartbeat(lrm: Lrm, now: float) -> Cycle[None]:
     """Write this node's block on the whiteboard."""
-    lrm.next_heartbeat = now + HEARTBEAT
+    lrm.next_heartbeat = now + lrm.settings.heartbeat
     report = lrm.written or lrm.report
     trouble = lrm.hindrance.text(now)
     stopped = report.has_shut_down()
@@ -392,9 +412,9 @@ def _read(lrm: Lrm) -> Cycle[bool]:
 
 
 def _has_configuration_of(lrm: Lrm, state: ClusterState) -> bool:
-    """Return whether the configuration of *state* was already read."""
+    """Return whether the configuration of *state*, or a newer one, was already read."""
     desired = lrm.desired
-    return desired is not None and desired.is_version(state.generation, state.config_version)
+    return desired is not None and desired.at_least(state.generation, state.config_version)
 
 
 def _write(lrm: Lrm, report: Report, now: float) -> Cycle[bool]:

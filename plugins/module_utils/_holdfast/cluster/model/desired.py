@@ -3,7 +3,7 @@
 """The desired configuration: services, rules, maintenances, requests and policy.
 
 The modules ``service``, ``rule``, ``node_maintenance`` and ``cluster_maintenance`` change it, and
-the manager works towards it.  This file turns it into checked values and back into plain JSON data.
+the manager works towards it.
 
 A request is made once: a move, a stop with a timeout, or clearing an error.  It has the time at
 which it was made, and the manager records in the service's status the last request it handled.  So
@@ -13,37 +13,37 @@ each request is carried out or refused once and never repeated later.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from ... import names
-from ...documents import check_keys, fields_of, list_of, mapping_of, optional
 from ...errors import InputError
-from .author import Author, author_document, author_from_document
-from .maintenance import CLUSTER, Maintenance, maintenance_document, maintenance_from_document
-from .membership import Acceptance, acceptance_document, acceptance_from_document
-from .policy import Policy, policy_document, policy_from_document
+from ...placement.resources import Limits
+from .author import Author
+from .maintenance import CLUSTER, Maintenance
+from .membership import Acceptance
+from .policy import Policy
+from .resources import (
+    NodeProperties,
+    needs_of,
+)
 from .rules import (
     TOGETHER,
+    LocationRule,
     NodeRule,
+    Rule,
     ServiceRule,
     affinities,
-    node_rule_from_options,
     refuse_contradiction,
     refuse_second_node_rule,
-    rule_document,
     rules_by_service,
     rules_in_force,
-    service_rule_from_options,
     with_pins,
 )
 from .service import (
     Service,
     refuse_circle,
     refuse_unknown_after,
-    service_document,
-    service_from_options,
 )
 
 MOVE = "move"
@@ -66,27 +66,6 @@ class Request:
     live: bool = True
 
 
-def request_document(request: Request) -> dict[str, Any]:
-    """Return a request as plain data."""
-    return asdict(request)
-
-
-def request_from_document(value: object) -> Request:
-    """Return the request of a document.
-
-    Raises ``DocumentError`` or ``InputError`` if it is wrong.
-    """
-    values = {"made": 0.0, **_REQUEST.read(value)}
-    kind = values["kind"]
-    if kind not in (MOVE, STOP, CLEAR):
-        raise InputError("kind", kind, "'move', 'stop' or 'clear'")
-    values["node"] = names.node_name(values.get("node"), "node") if kind == MOVE else ""
-    return Request(**values)
-
-
-_REQUEST = replace(fields_of(Request), required=frozenset({"kind"}))
-
-
 FREEZE = "freeze"
 IGNORE = "ignore"
 DISARM_MODES = (FREEZE, IGNORE)
@@ -101,7 +80,8 @@ class Wanted:
     happens to services while the cluster is disarmed, as *disarmed_by* asked.  *generation* grows
     with each repair of the records; *repaired_by* made the last one.  *membership* is the
     membership that an operator asked the manager to adopt.  *changed_by* made this version.
-    *pins* has the node to which an operator pinned a service.
+    *pins* has the node to which an operator pinned a service.  *properties* are the resources and
+    attributes of nodes.
     """
 
     version: int = 0
@@ -119,22 +99,24 @@ class Wanted:
     membership: Acceptance | None = None
     changed_by: Author | None = None
     pins: Mapping[str, str] = field(default_factory=dict)
+    location_rules: Mapping[str, LocationRule] = field(default_factory=dict)
+    properties: Mapping[str, NodeProperties] = field(default_factory=dict)
 
     def at_least(self, generation: int, version: int) -> bool:
         """Return whether this is that configuration or a newer one."""
         return (self.generation, self.version) >= (generation, version)
 
-    def is_version(self, generation: int, version: int) -> bool:
-        """Return whether this is that version of that generation."""
-        return (self.generation, self.version) == (generation, version)
-
     def newer_than(self, other: Wanted) -> bool:
         """Return whether this configuration was written after *other*."""
         return (self.generation, self.version) > (other.generation, other.version)
 
-    def rules(self) -> list[NodeRule | ServiceRule]:
-        """Return all rules of both kinds."""
-        return [*self.node_rules.values(), *self.service_rules.values()]
+    def rules(self) -> list[Rule]:
+        """Return all rules of each kind."""
+        return [
+            *self.node_rules.values(),
+            *self.service_rules.values(),
+            *self.location_rules.values(),
+        ]
 
     def with_service(self, service: Service) -> Wanted:
         """Return this configuration with *service* added or replaced.
@@ -173,7 +155,7 @@ class Wanted:
             pins=_without(self.pins, service_id),
         )
 
-    def with_rule(self, rule: NodeRule | ServiceRule) -> Wanted:
+    def with_rule(self, rule: Rule) -> Wanted:
         """Return this configuration with *rule* added or replaced.
 
         Raises ``InputError`` if it names an unknown service or contradicts another rule.
@@ -186,6 +168,8 @@ class Wanted:
         if isinstance(rule, NodeRule):
             refuse_second_node_rule(rule, rules_by_service(bare.node_rules.values()))
             return replace(bare, node_rules={**bare.node_rules, rule.name: rule})
+        if isinstance(rule, LocationRule):
+            return replace(bare, location_rules={**bare.location_rules, rule.name: rule})
         refuse_contradiction(rule, bare.service_rules.values())
         return replace(bare, service_rules={**bare.service_rules, rule.name: rule})
 
@@ -195,7 +179,16 @@ class Wanted:
             self,
             node_rules=_without(self.node_rules, name),
             service_rules=_without(self.service_rules, name),
+            location_rules=_without(self.location_rules, name),
         )
+
+    def with_properties(self, properties: NodeProperties) -> Wanted:
+        """Return this configuration with the properties of a node added or replaced."""
+        return replace(self, properties={**self.properties, properties.name: properties})
+
+    def without_properties(self, node: str) -> Wanted:
+        """Return this configuration without the properties of a node, if there are any."""
+        return replace(self, properties=_without(self.properties, node))
 
     def with_maintenance(self, node: str, maintenance: Maintenance) -> Wanted:
         """Return this configuration with *node* drained."""
@@ -222,7 +215,7 @@ class Wanted:
     def in_force(self, ended: Mapping[str, tuple[float, float]]) -> Wanted:
         """Return this configuration without the maintenances that the manager has *ended*."""
         desired = self
-        for key, one in self.maintenances():
+        for key, one in self.maintenances() if ended else ():
             if ended.get(key) == one.identity:
                 desired = (
                     desired.without_global_maintenance()
@@ -309,6 +302,23 @@ class Wanted:
                 found.setdefault(other, set()).add(key)
         return {key: frozenset(ids) for key, ids in found.items()}
 
+    def location_rules_of(self, service_id: str) -> tuple[LocationRule, ...]:
+        """Return the location rules that name the service."""
+        return self._location_rules_by_service.get(service_id, ())
+
+    @cached_property
+    def _location_rules_by_service(self) -> Mapping[str, tuple[LocationRule, ...]]:
+        found: dict[str, tuple[LocationRule, ...]] = {}
+        for _name, rule in sorted(self.location_rules.items()):
+            for service_id in rule.services:
+                found[service_id] = (*found.get(service_id, ()), rule)
+        return found
+
+    def attribute(self, node: str, name: str) -> str:
+        """Return the value of a node's attribute, empty if it has none."""
+        properties = self.properties.get(node)
+        return properties.attributes.get(name, "") if properties is not None else ""
+
     @cached_property
     def ignored(self) -> frozenset[str]:
         """The unmanaged services."""
@@ -322,6 +332,18 @@ class Wanted:
             for key, one in self.services.items()
             if one.cpus or one.memory
         }
+
+    @cached_property
+    def limits(self) -> Limits | None:
+        """What nodes declare to have, and services take of it; None if nothing is declared."""
+        capacity = {key: one.capacity for key, one in self.properties.items() if one.capacity}
+        if not capacity and not any(one.utilization for one in self.services.values()):
+            return None
+        safety = {
+            key: one.safety_capacity for key, one in self.properties.items() if one.safety_capacity
+        }
+        needs = {key: needs_of(one) for key, one in self.services.items()}
+        return Limits(capacity, safety, {key: row for key, row in needs.items() if row})
 
     def common_rule(self, service_id: str) -> NodeRule | None:
         """Return the node rule shared by the service and all that it is kept together with."""
@@ -343,78 +365,6 @@ class Wanted:
     @cached_property
     def _affinities(self) -> Mapping[str, Mapping[str, frozenset[str]]]:
         return affinities(self.service_rules.values())
-
-
-def wanted_document(desired: Wanted) -> dict[str, Any]:
-    """Return the whole configuration as plain data for its record."""
-    document: dict[str, Any] = {
-        "version": desired.version,
-        "services": [service_document(desired.services[key]) for key in sorted(desired.services)],
-        "node_rules": [
-            rule_document(desired.node_rules[key]) for key in sorted(desired.node_rules)
-        ],
-        "service_rules": [
-            rule_document(desired.service_rules[key]) for key in sorted(desired.service_rules)
-        ],
-        "maintenance": {
-            node: maintenance_document(one) for node, one in sorted(desired.maintenance.items())
-        },
-    }
-    if desired.global_maintenance is not None:
-        document["global_maintenance"] = maintenance_document(desired.global_maintenance)
-    if desired.requests:
-        document["requests"] = {
-            key: request_document(one) for key, one in sorted(desired.requests.items())
-        }
-    if desired.policy != Policy():
-        document["policy"] = policy_document(desired.policy)
-    if desired.disarm:
-        document["disarm"] = desired.disarm
-    if desired.disarmed_by is not None:
-        document["disarmed_by"] = maintenance_document(desired.disarmed_by)
-    if desired.generation:
-        document["generation"] = desired.generation
-    if desired.repaired_by is not None:
-        document["repaired_by"] = maintenance_document(desired.repaired_by)
-    if desired.membership is not None:
-        document["membership"] = acceptance_document(desired.membership)
-    if desired.pins:
-        document["pins"] = dict(sorted(desired.pins.items()))
-    if desired.changed_by is not None:
-        document["changed_by"] = author_document(desired.changed_by)
-    return document
-
-
-def wanted_from_document(document: object) -> Wanted:
-    """Return the configuration of a document.
-
-    Raises ``DocumentError`` or ``InputError`` if it is wrong.
-    """
-    values = _WANTED.read(document)
-    values["services"] = {one.id: one for one in values.get("services", ())}
-    for rules in ("node_rules", "service_rules"):
-        values[rules] = {one.name: one for one in values.get(rules, ())}
-    check_keys(values.get("maintenance", ()), names.NODE_NAME, "a node name")
-    if values.get("disarm", "") not in ("", *DISARM_MODES):
-        raise InputError("disarm", values["disarm"], f"one of {', '.join(DISARM_MODES)}, or empty")
-    return Wanted(**values)
-
-
-_WANTED = fields_of(
-    Wanted,
-    services=list_of(service_from_options),
-    node_rules=list_of(node_rule_from_options),
-    service_rules=list_of(service_rule_from_options),
-    maintenance=mapping_of(maintenance_from_document),
-    global_maintenance=optional(maintenance_from_document),
-    requests=mapping_of(request_from_document),
-    policy=policy_from_document,
-    disarmed_by=optional(maintenance_from_document),
-    repaired_by=optional(maintenance_from_document),
-    membership=optional(acceptance_from_document),
-    changed_by=optional(author_from_document),
-    pins=mapping_of(names.node_name),
-)
 
 
 def _without(mapping: Mapping[str, Any], key: str) -> dict[str, Any]:

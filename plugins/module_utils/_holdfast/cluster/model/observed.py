@@ -54,6 +54,17 @@ class HostState(enum.Enum):
 
 
 @dataclass(frozen=True)
+class KeepaliveSeen:
+    """A keepalive of a node that came *at* a monotonic second.
+
+    *works* is False if it says that the node's LRM makes no turn, or ends.
+    """
+
+    at: float
+    works: bool = True
+
+
+@dataclass(frozen=True)
 class NodeSeen:
     """One node as observed in this turn.
 
@@ -62,6 +73,8 @@ class NodeSeen:
     none or it cannot be trusted.  *problem* is what is wrong with block or report on storage.
     *report_lost*: its report is damaged or older than its heartbeat shows.  *lease_note* is
     why an expired host lease is no proof of death, empty if it is one or is not expired.
+    *short_limit* is the age of its heartbeat at which it is a suspect as its keepalives have
+    stopped too, 0 where only ``suspect_after`` counts.
     """
 
     heartbeat_age: float
@@ -72,6 +85,11 @@ class NodeSeen:
     beats: bool = True
     report_lost: bool = False
     lease_note: str = ""
+    short_limit: float = 0.0
+
+    def is_fresh(self, timing: Timing) -> bool:
+        """Return whether the node's silence is too short for a suspicion."""
+        return self.heartbeat_age < (self.short_limit or timing.suspect_after)
 
 
 @dataclass(frozen=True)
@@ -150,12 +168,23 @@ class Seen:
     board_binds: bool = True
     wall_even: bool = True
 
+    def nodes_that_run(self, probe: str) -> list[str]:
+        """Return the nodes that answered that a probed service runs there."""
+        return [
+            name
+            for name, node in self.nodes.items()
+            if node.report is not None and node.report.found.get(probe)
+        ]
+
 
 @dataclass(frozen=True)
 class Timing:
     """The cluster's times in seconds and its limits, the same on all nodes.
 
     suspect_after: a node with an older heartbeat is a suspect.
+    suspect_soonest: the least silence of heartbeats and keepalives that makes a node a suspect.
+    heartbeat, keepalive, look: between two heartbeats of a node, two keepalives of a node (0 for
+    none), and two looks of a CRM at all nodes.
     daemon_grace: how long a live node may be without its LRM.
     candidate_delay: how much later each further node acts when the manager died.
     fence_retry: the wait after a failed fence, doubled each time up to 60 s.
@@ -164,7 +193,11 @@ class Timing:
     standbys: how many nodes beside the manager observe all nodes.
     """
 
-    suspect_after: float = 3.0
+    suspect_after: float = 2.0
+    suspect_soonest: float = 0.8
+    heartbeat: float = 0.5
+    keepalive: float = 0.0
+    look: float = 0.5
     daemon_grace: float = 30.0
     candidate_delay: float = 2.0
     fence_retry: float = 5.0

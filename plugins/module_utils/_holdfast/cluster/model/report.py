@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...documents import (
@@ -20,6 +20,7 @@ from ...documents import (
     optional,
     pair,
     row,
+    values_by_name,
 )
 from .service import Service, service_document, service_from_options
 
@@ -237,17 +238,17 @@ def _shown_state(value: object) -> str:
 def report_document(report: Report) -> dict[str, Any]:
     """Return the report as plain data for its record."""
     return {
-        **_row(report),
+        **values_by_name(report),
         "mode": report.mode.value,
         "phase": report.phase.value,
         "accepted": dict(report.accepted),
         "results": {
-            uid: {**_row(result), "outcome": result.outcome.value}
+            uid: {**values_by_name(result), "outcome": result.outcome.value}
             for uid, result in report.results.items()
         },
         "services": {
             service_id: {
-                **_row(service),
+                **values_by_name(service),
                 "definition": service_document(service.definition),
                 "state": service.state.value,
             }
@@ -260,11 +261,6 @@ def report_document(report: Report) -> dict[str, Any]:
         "allowed_agents": list(report.allowed_agents),
         "secrets": dict(report.secrets),
     }
-
-
-def _row(record: Report | CommandResult | LocalService) -> dict[str, Any]:
-    """Return the fields of *record* by name."""
-    return {item.name: getattr(record, item.name) for item in fields(record)}
 
 
 def report_from_document(document: object) -> Report:

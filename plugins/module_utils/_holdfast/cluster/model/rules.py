@@ -1,15 +1,16 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules: on which nodes services may run, and with which other services."""
+"""Rules: on which nodes and in which locations services may run, and with which other services."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Union
 
 from ... import names
 from ...errors import InputError
+from .resources import attribute_name
 
 APART = "apart"
 TOGETHER = "together"
@@ -37,6 +38,26 @@ class ServiceRule:
     affinity: str
 
 
+@dataclass(frozen=True)
+class LocationRule:
+    """Services in several locations (``apart``), or all in one (``together``).
+
+    A location is a value of the node *attribute*, such as a site or a rack.  Services that are kept
+    apart are in at least *locations* different ones.  A *strict* rule is kept even if a service
+    cannot be started then.
+    """
+
+    name: str
+    services: tuple[str, ...]
+    affinity: str
+    attribute: str
+    locations: int = 0
+    strict: bool = False
+
+
+Rule = Union[NodeRule, ServiceRule, LocationRule]
+
+
 def node_rule_from_options(options: object) -> NodeRule:
     """Return the checked node rule of a document or of module options."""
     options = _options(options)
@@ -57,17 +78,49 @@ def node_rule_from_options(options: object) -> NodeRule:
 def service_rule_from_options(options: object) -> ServiceRule:
     """Return the checked service rule of a document or of module options."""
     options = _options(options)
-    affinity = options.get("affinity")
-    if affinity not in ("apart", "together"):
-        raise InputError("affinity", affinity, "'apart' or 'together'")
     return ServiceRule(
         name=names.service_id(options.get("name")),
         services=_services(options, least=2),
-        affinity=affinity,
+        affinity=_affinity(options),
     )
 
 
-def rule_document(rule: NodeRule | ServiceRule) -> dict[str, Any]:
+def location_rule_from_options(options: object) -> LocationRule:
+    """Return the checked location rule of a document or of module options.
+
+    Without a number of locations, services that are kept apart are all in different ones.
+    """
+    options = _options(options)
+    services, affinity = _services(options, least=2), _affinity(options)
+    locations = options.get("locations")
+    if affinity == TOGETHER and locations:
+        raise InputError("locations", locations, f"it only with affinity={APART}")
+    if affinity == APART:
+        given = len(services) if locations is None else locations
+        locations = names.whole_number(given, "locations", 2, len(services), "a number of services")
+    return LocationRule(
+        name=names.service_id(options.get("name")),
+        services=services,
+        affinity=affinity,
+        attribute=attribute_name(options.get("attribute")),
+        locations=locations or 0,
+        strict=bool(options.get("strict", False)),
+    )
+
+
+def rule_from_options(options: object) -> Rule:
+    """Return the checked rule of module options, of the kind that they describe."""
+    options = _options(options)
+    if options.get("attribute"):
+        return location_rule_from_options(options)
+    if options.get("locations") is not None:
+        raise InputError("locations", options["locations"], "it only with attribute")
+    if options.get("affinity"):
+        return service_rule_from_options(options)
+    return node_rule_from_options(options)
+
+
+def rule_document(rule: Rule) -> dict[str, Any]:
     """Return a rule as plain data."""
     if isinstance(rule, NodeRule):
         return {
@@ -76,7 +129,11 @@ def rule_document(rule: NodeRule | ServiceRule) -> dict[str, Any]:
             "nodes": dict(rule.nodes),
             "strict": rule.strict,
         }
-    return {"name": rule.name, "services": list(rule.services), "affinity": rule.affinity}
+    row = {"name": rule.name, "services": list(rule.services), "affinity": rule.affinity}
+    if isinstance(rule, ServiceRule):
+        return row
+    where = {"attribute": rule.attribute, "strict": rule.strict}
+    return {**row, **where, **({"locations": rule.locations} if rule.locations else {})}
 
 
 def rules_by_service(rules: Iterable[NodeRule]) -> dict[str, NodeRule]:
@@ -178,6 +235,13 @@ def _options(options: object) -> Mapping[str, Any]:
     if not isinstance(options, Mapping):
         raise InputError("rules", options, "a dictionary with name and services")
     return options
+
+
+def _affinity(options: Mapping[str, Any]) -> str:
+    affinity = options.get("affinity")
+    if affinity in (APART, TOGETHER):
+        return str(affinity)
+    raise InputError("affinity", affinity, f"{APART!r} or {TOGETHER!r}")
 
 
 def _services(options: Mapping[str, Any], least: int) -> tuple[str, ...]:

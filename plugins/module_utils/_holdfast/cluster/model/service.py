@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from ... import names
 from ...errors import InputError
 from ...secrets import shown
+from .resources import utilization_from_options
 
 STARTED = "started"
 STOPPED = "stopped"
@@ -56,7 +57,7 @@ class Service:
 
     From the third failure in a row on, a restart waits *backoff* seconds, doubled each time up to
     *backoff_max*.  *cpus* and *memory* (MiB) are its use of the node, for placement by load; 0 if
-    unknown.
+    unknown.  *utilization* is what it takes of other resources that nodes declare, by name.
     """
 
     id: str
@@ -74,6 +75,7 @@ class Service:
     backoff_max: float = 300.0
     cpus: float = 0.0
     memory: float = 0.0
+    utilization: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def agents(self) -> tuple[str, ...]:
@@ -102,6 +104,31 @@ _LIMITS = {
 """The numbers of a service: minimum, maximum, and unit."""
 
 
+def _flag(value: object, _option: str) -> bool:
+    return bool(value)
+
+
+def _node(value: object, option: str) -> str:
+    return names.node_name(value, option) if value else ""
+
+
+def _utilization(value: object, _option: str) -> Mapping[str, int]:
+    return utilization_from_options(value)
+
+
+_READERS: Mapping[str, Callable[[object, str], Any]] = {
+    "max_restart": names.count,
+    "max_relocate": names.count,
+    "failback": _flag,
+    "node": _node,
+    "ignored": _flag,
+    "live_migration": _flag,
+    "fence_on_stop_failure": _flag,
+    "utilization": _utilization,
+}
+"""What reads the options of a service that stand for themselves."""
+
+
 def service_from_options(options: object) -> Service:
     """Return the checked service of a document or of module options.
 
@@ -124,35 +151,28 @@ def service_from_options(options: object) -> Service:
         if resource.name in seen:
             raise InputError("resources", resource.name, "a resource name used once per service")
         seen.add(resource.name)
-    live = bool(options.get("live_migration", False))
-    if live and len(resources) > 1:
+    given: dict[str, Any] = _numbers(options)
+    given.update((key, read(options[key], key)) for key, read in _READERS.items() if key in options)
+    if given.get("live_migration") and len(resources) > 1:
         # With several, some would run here and some there.
         raise InputError(
-            "live_migration", live, f"false for {identity!r}, which has {len(resources)} resources"
+            "live_migration", True, f"false for {identity!r}, which has {len(resources)} resources"
         )
-    return Service(
-        id=identity,
-        resources=resources,
-        state=state,
-        max_restart=names.count(options.get("max_restart", 1), "max_restart"),
-        max_relocate=names.count(options.get("max_relocate", 1), "max_relocate"),
-        failback=bool(options.get("failback", True)),
-        node=names.node_name(options["node"], "node") if options.get("node") else "",
-        ignored=bool(options.get("ignored", False)),
-        live_migration=live,
-        after=_after(identity, options.get("after") or ()),
-        fence_on_stop_failure=bool(options.get("fence_on_stop_failure", False)),
-        **_numbers(options),
-    )
+    if options.get("after"):
+        given["after"] = _after(identity, options["after"])
+    return Service(id=identity, resources=resources, state=state, **given)
 
 
-def needs_from_options(options: Mapping[str, Any]) -> dict[str, float]:
-    """Return the given CPUs and MiB of memory of a service, checked."""
-    return {
+def needs_from_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the given CPUs, MiB of memory and utilization of a service, checked."""
+    found: dict[str, Any] = {
         key: names.number(options[key], key, *_LIMITS[key])
         for key in ("cpus", "memory")
         if options.get(key) is not None
     }
+    if options.get("utilization") is not None:
+        found["utilization"] = utilization_from_options(options["utilization"])
+    return found
 
 
 def service_document(service: Service) -> dict[str, Any]:
@@ -171,6 +191,8 @@ def service_document(service: Service) -> dict[str, Any]:
             document[key] = getattr(service, key)
     if service.after:
         document["after"] = list(service.after)
+    if service.utilization:
+        document["utilization"] = dict(service.utilization)
     return document
 
 
@@ -200,7 +222,7 @@ def refuse_circle(service: Service, services: Mapping[str, Service]) -> None:
             ways.extend((*way, other) for other in services[way[-1]].after)
 
 
-def _numbers(options: Mapping[str, Any]) -> dict[str, float]:
+def _numbers(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the numbers that are among *options*, checked."""
     given = {
         key: names.number(options[key], key, *limits)
@@ -224,14 +246,14 @@ def _resource(row: object) -> Resource:
     parameters = row.get("parameters") or {}
     if not isinstance(parameters, Mapping):
         raise InputError("resources.parameters", parameters, "a dictionary of parameters")
-    named = _secrets(row.get("secrets") or ())
+    named = _secrets(row["secrets"]) if row.get("secrets") else ()
     return Resource(
         name=names.service_id(row.get("name"), "resources.name"),
         agent=agent,
-        parameters=dict(_parameter(key, value, named) for key, value in parameters.items()),
+        parameters=dict([_parameter(key, value, named) for key, value in parameters.items()]),
         secrets=named,
-        sources=_sources(row.get("sources") or {}, parameters),
-        **{key: _seconds(row, key, getattr(Resource, key)) for key in _TIMES},
+        sources=_sources(row["sources"], parameters) if row.get("sources") else {},
+        **{key: _seconds(row[key], key) for key in _TIMES if row.get(key) is not None},
     )
 
 
@@ -290,10 +312,7 @@ def _after(service_id: str, others: object) -> tuple[str, ...]:
     return after
 
 
-def _seconds(row: Mapping[str, Any], option: str, default: float) -> float:
-    value = row.get(option)
-    if value is None:
-        return default
+def _seconds(value: object, option: str) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= 86400:
         return float(value)
     raise InputError(f"resources.{option}", value, "seconds from just over 0 to 86400")

@@ -154,6 +154,11 @@ class ServiceStatus:
         """
         return self.uid or service_id
 
+    def command_number(self, epoch: int) -> int:
+        """Return the number of its command if a manager gave that in *epoch*, else 0."""
+        given, _dot, number = self.uid.partition(".")
+        return int(number) if given == str(epoch) and number.isdecimal() else 0
+
     def stopped(self, reason: str, last_node: str = "") -> ServiceStatus:
         """Return this service as one that runs nowhere, last on *last_node* if given."""
         return replace(

@@ -9,7 +9,7 @@ those that older versions know.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any
 
 from ... import names
@@ -24,6 +24,7 @@ from ...documents import (
     pair,
     row,
     text,
+    values_by_name,
 )
 from .maintenance import maintenance_document, maintenance_from_document
 from .membership import membership_document, membership_from_document
@@ -54,10 +55,10 @@ def state_document(state: ClusterState) -> dict[str, Any]:
     }
     document["probes"] = list(state.probes)
     document["ignored"] = list(state.ignored)
-    document["services"] = {key: _plain(value) for key, value in sorted(state.services.items())}
-    document["nodes"] = {key: _plain(value) for key, value in sorted(state.nodes.items())}
-    document["failovers"] = [asdict(one) for one in state.failovers]
-    document["events"] = [asdict(one) for one in state.events]
+    document["services"] = {key: row_of(value) for key, value in sorted(state.services.items())}
+    document["nodes"] = {key: row_of(value) for key, value in sorted(state.nodes.items())}
+    document["failovers"] = [values_by_name(one) for one in state.failovers]
+    document["events"] = [values_by_name(one) for one in state.events]
     document["hold"] = maintenance_document(state.hold) if state.hold is not None else None
     if state.membership is not None:
         document["membership"] = membership_document(state.membership)
@@ -78,7 +79,7 @@ def state_from_document(document: object) -> ClusterState:
     return ClusterState(**values)
 
 
-def _plain(status: ServiceStatus | NodeStatus) -> dict[str, Any]:
+def row_of(status: ServiceStatus | NodeStatus) -> dict[str, Any]:
     """Return a status without empty fields, so that records stay small."""
     row = {}
     for item in fields(status):
@@ -98,7 +99,8 @@ def _plain(status: ServiceStatus | NodeStatus) -> dict[str, Any]:
     return row
 
 
-def _service_status(value: object) -> ServiceStatus:
+def service_from_row(value: object) -> ServiceStatus:
+    """Return the status of a service from its row."""
     values = _SERVICE.read(value)
     held = row(value).get("held")
     if held is not None:
@@ -163,7 +165,8 @@ def _power(value: object) -> Power:
     return Power.LEFT_OFF if value == SHUT_DOWN else _known_power(value)
 
 
-def _node_status(value: object) -> NodeStatus:
+def node_from_row(value: object) -> NodeStatus:
+    """Return the status of a node from its row."""
     values = _NODE.read(value)
     given = row(value)
     values["proof"] = _proof(given)
@@ -212,8 +215,8 @@ _EVENT = fields_of(Event, rejected=list_of(pair(text, text)))
 _FAILOVER = fields_of(Failover, started=mapping_of(pair(text, number)))
 _STATE = fields_of(
     ClusterState,
-    services=mapping_of(_service_status),
-    nodes=mapping_of(_node_status),
+    services=mapping_of(service_from_row),
+    nodes=mapping_of(node_from_row),
     failovers=list_of(_failover),
     events=list_of(_event),
     hold=optional(maintenance_from_document),

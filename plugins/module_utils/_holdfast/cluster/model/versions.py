@@ -193,9 +193,22 @@ def older_than_reports(
 
     This runs in each turn and reads nothing.  The leases are compared at the take-over.
     """
-    floors = [floor_of_report(report, name) for name, report in reports.items()]
+    floors = [
+        floor_of_report(report, name)
+        for name, report in reports.items()
+        if not _is_current(report, state, desired)
+    ]
     lease = LeaseVersion(state.epoch, state.manager)
     return regressions(state, desired, floors, lease, desired.version)
+
+
+def _is_current(report: Report, state: ClusterState, desired: Wanted) -> bool:
+    """Return whether a report is of this manager and names nothing newer, as nearly all do."""
+    return (
+        (report.generation, report.epoch) == (state.generation, state.epoch)
+        and report.commands <= state.commands
+        and desired.at_least(report.generation, report.config_version)
+    )
 
 
 def newer_report(

@@ -14,12 +14,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ...cluster.crm import cycle, effects
-from ...cluster.crm.health import round_seconds
 from ...cluster.crm.memory import CrmSettings, start_crm
 from ...cluster.model.effects import Clocks, Cycle
 from ...cluster.model.observed import HostState
 from ...storage.lockspace.host_timing import LeaseTiming
-from ...storage.records import Kind
+from ...storage.record_format import Kind
 from ...storage.whiteboard.block import GlobalBlock
 from ..cluster_storage import MANAGER_LEASE, ClusterStorage
 from ..configuration import CRM, LRM, NodeConfiguration
@@ -45,6 +44,10 @@ from .telemetry import (
 # What weighs nodes by their load is loaded with its first question elsewhere; here it may come when
 # another version of the library lies in this one's place.
 importlib.import_module("...placement.services", __package__)
+
+
+SHORTEST_WAIT = 0.02
+"""Seconds between a turn and the next one at least, for looks that are due before their pace."""
 
 
 class ClusterDaemon(Daemon):
@@ -94,7 +97,7 @@ class ClusterDaemon(Daemon):
         signal.signal(signal.SIGTERM, self._on_term)
         self._notifier.ready()
         log(f"CRM of {self._configuration.node} runs")
-        pace = round_seconds(len(self._configuration.members))
+        pace = self._configuration.timing.look
         while not self._stop:
             begun = self._clock()
             self.round()
@@ -102,7 +105,9 @@ class ClusterDaemon(Daemon):
             self._telemetry.timed(ROUND_TOOK, self._clock() - begun)
             self._check_network()
             self._keep_telemetry()
-            self._listen(pace - (self._clock() - begun))
+            # A look that is due comes at its time, but the machine also has other work.
+            due = max(self._observer.due_in(), SHORTEST_WAIT)
+            self._listen(min(pace - (self._clock() - begun), due))
         self._play(cycle.end(self._crm))
         log(f"CRM of {self._configuration.node} ends")
 
@@ -138,7 +143,9 @@ class ClusterDaemon(Daemon):
             effects.OwnRecordStands: lambda _: storage.own_record_stands(Kind.CRM),
             effects.ReadHeartbeat: lambda effect: self._observer.heartbeat(effect.node),
             effects.HasNewHeartbeat: lambda effect: self._observer.has_new_heartbeat(effect.node),
-            effects.WriteState: lambda effect: storage.write_manager(effect.state, effect.freeing),
+            effects.WriteState: lambda effect: storage.write_manager(
+                effect.state, effect.freeing, effect.news
+            ),
             effects.WriteIntent: lambda effect: storage.write_intent(effect.intent, effect.freeing),
             effects.WriteFreeing: lambda effect: storage.write_freeing(effect.freeing),
             effects.ReadHostLease: self._read_host_lease,
@@ -150,7 +157,7 @@ class ClusterDaemon(Daemon):
             effects.Fence: lambda effect: orders.fence(effect.node),
             effects.PowerOn: lambda effect: orders.power_on(effect.node),
             effects.SetBoardMaintenance: self._set_board_maintenance,
-            effects.WakeNodes: lambda _: self._wake_nodes(),
+            effects.WakeNodes: self._wake_nodes,
             effects.IsEnding: lambda _: self._stop,
             effects.ShowTrouble: lambda effect: self._published.publish(effect.text),
         }
@@ -192,8 +199,13 @@ class ClusterDaemon(Daemon):
         self._storage.board.write_global(GlobalBlock(effect.maintenance))
         log(f"global maintenance on the whiteboard is {'on' if effect.maintenance else 'off'}")
 
-    def _wake_nodes(self) -> None:
-        self._network.hint(member.at(LRM) for member in self._configuration.members.values())
+    def _wake_nodes(self, effect: effects.WakeNodes) -> None:
+        members = self._configuration.members
+        self._network.hint(
+            member.at(LRM)
+            for name, member in members.items()
+            if effect.nodes is None or name in effect.nodes
+        )
 
     def _listen(self, seconds: float) -> None:
         _hinted, answered = self._network.listen(max(seconds, 0.0))
@@ -202,9 +214,10 @@ class ClusterDaemon(Daemon):
 
     def _check_network(self) -> None:
         now = self._clock()
-        self._network_check.turn(now)
-        for node, seconds in self._network_check.unanswered(now).items():
-            self._telemetry.set(UNANSWERED, seconds, node=node)
+        # Not in each turn: in a large cluster that is most of what an ordinary node's CRM does.
+        if self._network_check.turn(now):
+            for node, seconds in self._network_check.unanswered(now).items():
+                self._telemetry.set(UNANSWERED, seconds, node=node)
 
     def _on_term(self, *_arguments: object) -> None:
         self._stop = True

@@ -2,25 +2,31 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What nodes say to each other in datagrams, and whom they believe.
 
-There are two messages: "are you there?", which every process of a node answers, and "look at the
-storage now", which saves the receiver its wait for the next turn.  Neither carries a decision.  An
-LRM's answer names the heartbeat that it wrote last, which shows a node on another storage
+There are three messages: "are you there?", which every process of a node answers, "look at the
+storage now", which saves the receiver its wait for the next turn, and "send me keepalives", which
+an LRM's sender answers for a few seconds (``cluster/lrm/keepalives.py``).  None carries a decision.
+An LRM's answer names the heartbeat that it wrote last, which shows a node on another storage
 (``cluster/crm/lease_proof.py``).
 
 Only members are heard: by address and port, before anything else is looked at, and by a MAC under
 the cluster key if the policy enforces that; only a question needs no MAC, as its answer goes to a
 member, whose key this node may not have.  A question has a nonce, and an answer counts only with
 the nonce of a question that was asked a moment ago, so that no old one can be repeated.
+
+Keepalives and requests for them need a MAC under every policy.  A keepalive counts once, and only
+with the nonce of a request of the last seconds: its count rises with each one of that nonce.
 """
 
 from __future__ import annotations
 
 import enum
 import json
+import math
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from ...cluster.lrm.keepalives import ASKED_FOR
 from ...documents import read_document, row, text
 from ...errors import DocumentError
 from ...storage.authentication import Authenticate, Authentication
@@ -42,16 +48,29 @@ Address = tuple[str, int]
 
 
 class Kind(enum.Enum):
-    """The kinds of messages."""
+    """The kinds of messages.
+
+    ALIVE is a keepalive, STOPS the same of a node whose LRM does not work; WATCH asks for them.
+    """
 
     ASK = "ask"
     ANSWER = "answer"
     LOOK = "look"
+    WATCH = "watch"
+    ALIVE = "alive"
+    STOPS = "stops"
+
+
+SIGNED_ALWAYS = frozenset({Kind.WATCH, Kind.ALIVE, Kind.STOPS})
+"""Kinds that need a right MAC under every policy."""
 
 
 @dataclass(frozen=True)
 class Message:
-    """One datagram; *beat* is the heartbeat that an answer names, None for none."""
+    """One datagram.
+
+    *beat* is the heartbeat that an answer names, None for none, or the count of a keepalive.
+    """
 
     cluster: str
     kind: Kind
@@ -120,6 +139,8 @@ class Correspondence:
     last_refused: Address | None = None
     other_keys: dict[str, float] = field(default_factory=dict)
     _asked: dict[str, dict[str, float]] = field(default_factory=dict)
+    _watched: dict[str, dict[str, tuple[float, int]]] = field(default_factory=dict)
+    """When each request for keepalives was made, and the highest count with its nonce."""
 
     def message(self, kind: Kind, nonce: str = "", beat: int | None = None) -> bytes:
         """Return a datagram of this node."""
@@ -135,6 +156,15 @@ class Correspondence:
         asked[nonce] = now
         return self.message(Kind.ASK, nonce)
 
+    def request(self, node: str, now: float) -> bytes:
+        """Return a new request for keepalives to *node*, whose nonce counts from *now* on."""
+        watched = self._watched.setdefault(node, {})
+        for nonce in [one for one, seen in watched.items() if now - seen[0] > ASKED_FOR]:
+            del watched[nonce]
+        nonce = secrets.token_hex(NONCE_BYTES)
+        watched[nonce] = (now, 0)
+        return self.message(Kind.WATCH, nonce)
+
     def believed(self, data: bytes, sender: Address, now: float) -> Message | None:
         """Return the message in *data* if a member sent it, and an answer only if it was asked."""
         node = self.sources.get(sender)
@@ -142,6 +172,14 @@ class Correspondence:
         if decoded is not None:
             message, mac = decoded
             if (
+                message.cluster == self.cluster
+                and message.node == node
+                and message.kind in SIGNED_ALWAYS
+            ):
+                if self._is_signed(message, mac):
+                    # One that is late, or comes twice, is a member's all the same.
+                    return message if self._counts(message, now) else None
+            elif (
                 message.cluster == self.cluster
                 and message.node == node
                 and (message.kind is not Kind.ANSWER or self._was_asked(message, now))
@@ -159,9 +197,22 @@ class Correspondence:
         self.last_refused = sender
 
     def _is_authentic(self, message: Message, mac: str) -> bool:
+        return not self.authenticate().enforces or self._is_signed(message, mac)
+
+    def _counts(self, message: Message, now: float) -> bool:
+        """Return whether a signed keepalive is new; record its count.  Requests always count."""
+        if message.kind is Kind.WATCH:
+            return bool(message.nonce)
+        watched = self._watched.get(message.node, {})
+        when, highest = watched.get(message.nonce, (-math.inf, 0))
+        if now - when > ASKED_FOR or message.beat is None or message.beat <= highest:
+            return False
+        watched[message.nonce] = (when, message.beat)
+        return True
+
+    def _is_signed(self, message: Message, mac: str) -> bool:
+        """Return whether *mac* is one of this message under a key of the cluster."""
         authentication = self.authenticate()
-        if not authentication.enforces:
-            return True
         try:
             made = bytes.fromhex(mac)
         except ValueError:

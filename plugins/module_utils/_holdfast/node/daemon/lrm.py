@@ -17,7 +17,7 @@ from ...cluster.lrm.cycle import Lrm, LrmSettings
 from ...cluster.model.effects import Clocks
 from ...errors import FormatError, StorageError
 from ...storage.lockspace.host_timing import LeaseTiming
-from ...storage.records import Kind
+from ...storage.record_format import Kind
 from ..cluster_key import ClusterKey
 from ..cluster_storage import ClusterStorage
 from ..configuration import CRM, LRM, SANLOCK, NodeConfiguration, make_private
@@ -26,6 +26,7 @@ from ..service_secrets import ServiceSecrets
 from .agent_work import AgentWork, Workers, end_leftover_agents
 from .heartbeat import heartbeat
 from .host_lease import HostLeaseKeeper
+from .keepalive import KeepaliveSender
 from .network import Network
 from .performing import Daemon, clocks_and_journal, play, read_clocks
 from .record_guard import KeptReport
@@ -40,9 +41,12 @@ from .telemetry import (
     WORKERS_BUSY,
 )
 
-START_WAIT = 45.0
-"""Seconds for which an LRM waits for the storage at its start, a look each second: less than
-systemd waits for the start of a unit (TimeoutStartSec of holdfast-lrm.service, 60 s)."""
+START_WAIT = 10.0
+"""Seconds for which an LRM waits for the storage at its start, a look each second.
+
+With each start of the LRM systemd tries a mount again that failed at boot.  A node that is up
+must have its storage before ``daemon_grace`` is over, or it is fenced for being without an LRM.
+"""
 START_LOOK = 1.0
 
 
@@ -113,6 +117,7 @@ class LocalDaemon(Daemon):
             self._wake,
         )
         self._terms = 0
+        self._keepalives = self._keepalive_sender()
         self._performers = self._make_performers()
         self._lrm: Lrm = play(cycle.start(self._settings()), self._performers)
 
@@ -124,16 +129,37 @@ class LocalDaemon(Daemon):
         while not self._lrm.ends:
             self.round()
             self._keep_telemetry()
-            self._network.listen(cycle.wait_seconds(self._lrm, self._clock()))
+            while not self._has_news() and self._clock() < self._lrm.next_turn:
+                play(cycle.beat(self._lrm), self._performers)
+        if self._keepalives is not None:
+            self._keepalives.close()
         left = ", ".join(self._lrm.report.running()) or "nothing"
         log(f"LRM of {self._configuration.node} ends; left running: {left}")
 
     def round(self) -> None:
         """Play one turn."""
         play(cycle.turn(self._lrm), self._performers)
+        if self._keepalives is not None:
+            self._keepalives.turned()
         self._telemetry.set(LEASE_RENEWED_AT, self._lrm.host_lease.renewed_at)
         self._telemetry.set(LEASE_FAIL_SECONDS, self._lrm.host_lease.fail_seconds)
         self._telemetry.set(WORKERS_BUSY, len(self._workers.busy()))
+
+    def _keepalive_sender(self) -> KeepaliveSender | None:
+        """Return the sender of this node's keepalives, None if the cluster has none."""
+        if not self._configuration.timing.keepalive:
+            return None
+        authenticate = ClusterKey(self._configuration).authentication
+        sender = KeepaliveSender(
+            self._configuration, self._network.port_fileno(), authenticate, self._clock
+        )
+        self._network.on_request = sender.ask
+        return sender
+
+    def _has_news(self) -> bool:
+        """Wait for a hint until the next turn or heartbeat; return whether there was one."""
+        hinted, _answered = self._network.listen(cycle.wait_seconds(self._lrm, self._clock()))
+        return hinted
 
     def _settings(self) -> LrmSettings:
         configuration = self._configuration
@@ -147,6 +173,7 @@ class LocalDaemon(Daemon):
             virtual=virtual_machine(configuration),
             room=node_room(),
             allowed_agents=configuration.allowed_agents,
+            heartbeat=configuration.timing.heartbeat,
         )
 
     def _make_performers(self) -> dict[type, Callable[[Any], Any]]:
@@ -157,7 +184,7 @@ class LocalDaemon(Daemon):
             **clocks_and_journal(self._clocks, Repeating(self._clock)),
             **self._host_lease.performers(),
             effects.ReadOwnHostLease: self._read_own_host_lease,
-            effects.ReadManagerRecord: lambda _: storage.read_manager(),
+            effects.ReadManagerRecord: lambda _: storage.read_orders(),
             effects.ReadDesiredFrom: lambda effect: storage.read_wanted_from(effect.host_id),
             effects.ReadKeptReport: lambda _: effects.NumberedReport(*self._kept.read()),
             effects.ReadOwnReport: lambda _: effects.NumberedReport(

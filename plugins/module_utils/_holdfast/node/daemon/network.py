@@ -22,10 +22,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
+from ...cluster.model.observed import KeepaliveSeen
 from ...errors import InputError
 from ...storage.lockspace.host_timing import LeaseTiming
 from ..cluster_key import ClusterKey
-from ..configuration import CRM, Member, NodeConfiguration
+from ..configuration import CRM, LRM, Member, NodeConfiguration
 from .datagrams import (
     MAX_DATAGRAM,
     NONCE_COUNTS,
@@ -46,7 +47,7 @@ HINT_PAUSE = 0.2
 PORTION = 512
 """Datagrams that are read at once at most."""
 
-FLOOD = 16
+FLOOD = 24
 """Datagrams at once that are more than nodes have to say: no more of one sender are looked at."""
 
 FLOOD_PAUSE = 0.02
@@ -71,8 +72,14 @@ def correspondence_of(configuration: NodeConfiguration) -> Correspondence:
 class Network:
     """A process's socket; ``listen`` waits on it, and on nothing else."""
 
-    def __init__(self, address: str, port: int, correspondence: Correspondence) -> None:
-        """Bind to *address* and *port*; raises ``InputError`` if the port is in use."""
+    def __init__(
+        self, address: str, port: int, correspondence: Correspondence, patience: float = 0.0
+    ) -> None:
+        """Bind to *address* and *port*; raises ``InputError`` if the port is in use.
+
+        It is tried for *patience* seconds: the sender of keepalives of an LRM that was killed has
+        its port for a moment.
+        """
         self._correspondence = correspondence
         self._wrote: tuple[int, float] | None = None
         self._beats: dict[str, int] = {}
@@ -83,8 +90,11 @@ class Network:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         self._socket = socket.socket(family, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
+        self._keepalives: dict[str, list[KeepaliveSeen]] = {}
+        self.on_request: Callable[[Address, str], None] | None = None
+        """Called with asker and nonce when a CRM asks for keepalives; None where none are sent."""
         try:
-            self._socket.bind((address, port))
+            _bind(self._socket, (address, port), time.monotonic() + patience)
         except OSError as error:
             self._socket.close()
             node = correspondence.node
@@ -98,12 +108,33 @@ class Network:
         """Return the socket's descriptor, to wait on it together with others."""
         return self._socket.fileno()
 
-    def ask(self, member: Member) -> None:
-        """Ask a node whether it is there."""
+    def port_fileno(self) -> int:
+        """Return the descriptor of the socket that is bound to the port."""
+        return self._socket.fileno()
+
+    def ask(self, member: Member, times: int = 1) -> None:
+        """Ask a node so many *times* at once whether it is there."""
         with self._lock:
             question = self._correspondence.question(member.name, time.monotonic())
-        for port in member.ports():
+        for port in [*member.ports()] * times:
             self._send(question, (member.address, port))
+
+    def request_keepalives(self, member: Member) -> None:
+        """Ask a node's LRM for keepalives."""
+        with self._lock:
+            request = self._correspondence.request(member.name, time.monotonic())
+        self._send(request, member.at(LRM))
+
+    def take_keepalives(self) -> dict[str, list[KeepaliveSeen]]:
+        """Return the keepalives that came since the last call, by node."""
+        with self._lock:
+            taken, self._keepalives = self._keepalives, {}
+        return taken
+
+    def has_keepalive(self, node: str) -> bool:
+        """Return whether a keepalive of a node has come since ``take_keepalives``."""
+        with self._lock:
+            return node in self._keepalives
 
     def wrote(self, beat: int) -> None:
         """Name in answers, for a while, the heartbeat *beat* that this node wrote just now."""
@@ -183,11 +214,18 @@ class Network:
                 self._answer(message, source)
             elif message.kind is Kind.LOOK:
                 hinted = True
-            else:
+            elif message.kind is Kind.ANSWER:
                 answered.add(message.node)
                 if message.beat is not None:
                     with self._lock:
                         self._beats[message.node] = message.beat
+            elif message.kind is Kind.WATCH:
+                if self.on_request is not None:
+                    self.on_request(source, message.nonce)
+            else:
+                seen = KeepaliveSeen(now, message.kind is Kind.ALIVE)
+                with self._lock:
+                    self._keepalives.setdefault(message.node, []).append(seen)
         return self._takes_hint(hinted, now), answered
 
     def close(self) -> None:
@@ -230,8 +268,28 @@ class Network:
             return
 
 
+BIND_AGAIN = 0.02
+"""Seconds between two tries to take a port."""
+
+
+def _bind(unbound: socket.socket, address: Address, until: float) -> None:
+    """Bind a socket; try again until a monotonic second while another process has the port."""
+    while True:
+        try:
+            unbound.bind(address)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or time.monotonic() >= until:
+                raise
+            time.sleep(BIND_AGAIN)
+        else:
+            return
+
+
 TURN = 2.0
 """Seconds between two messages to systemd."""
+
+PORT_WAIT = 1.0
+"""Seconds for which a daemon waits for its port."""
 
 SILENCE = 10.0
 """Seconds without a message after which systemd ends a daemon (WatchdogSec of the units)."""
@@ -252,6 +310,7 @@ def answering_network(
         *configuration.me.at(place),
         correspondence_of(configuration),
         meanwhile=lambda: notifier.waits(seconds),
+        patience=PORT_WAIT,
     )
 
 
@@ -278,12 +337,13 @@ class AnsweringNetwork(Network):
         port: int,
         correspondence: Correspondence,
         meanwhile: Callable[[], None] = lambda: None,
+        patience: float = 0.0,
     ) -> None:
         """Bind to *address* and *port*, and answer from now on; raises ``InputError``.
 
         *meanwhile* is called by the thread every two seconds or so.
         """
-        super().__init__(address, port, correspondence)
+        super().__init__(address, port, correspondence, patience)
         self._meanwhile = meanwhile
         self._news_lock = threading.Lock()
         self._hinted = False

@@ -30,12 +30,14 @@ class NetworkCheck:
         self._next = now
         self.period = ASK_EVERY * max(1.0, len(self._answered) / ASKED_EVERY_TIME)
 
-    def turn(self, now: float) -> None:
-        """Ask all nodes if that is due."""
-        if now >= self._next:
+    def turn(self, now: float) -> bool:
+        """Ask all nodes if that is due; return whether it was."""
+        due = now >= self._next
+        if due:
             self._next = now + self.period
             for node in self._answered:
                 self._ask(node)
+        return due
 
     def note_answers(self, nodes: Iterable[str], now: float) -> None:
         """Record which nodes answered just now; a datagram may name any."""

@@ -13,14 +13,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ...cluster.crm.effects import Observation
-from ...cluster.crm.health import (
+from ...cluster.crm.eligibility import other_key
+from ...cluster.crm.watch import (
     LeaseLook,
     NodeLook,
     ObserverSettings,
     held_by_board,
-    other_key,
+    questions,
     start_watch,
 )
+from ...cluster.lrm.keepalives import ASK_EACH
 from ...cluster.model.observed import HostView, NodeSeen
 from ...cluster.model.report import Report
 from ...errors import StorageError
@@ -31,7 +33,7 @@ from ...storage.whiteboard.block import HostBlock
 from ...storage.whiteboard.board import Board
 from ..cluster_storage import ClusterStorage
 from ..configuration import NodeConfiguration
-from .heartbeat import report_number, trouble_told
+from .heartbeat import beat_of, report_number, trouble_told
 from .network import Network
 from .own_membership import ForeignHosts
 from .record_guard import report_older_than_told
@@ -64,6 +66,8 @@ class Observer:
         )
         self._watch = start_watch(settings, configuration.members, clock())
         self._foreign = ForeignHosts(configuration.host_ids().values())
+        self._due = math.inf
+        self._next_request = 0.0
 
     def answered(self, nodes: set[str]) -> None:
         """Note that these nodes answered a question just now; a datagram may name any."""
@@ -79,13 +83,17 @@ class Observer:
         own = self._storage.leases.host(self._configuration.me.host_id)
         # Before the board is read: a heartbeat that was written by then is read, if it is there.
         beats = self._network.take_beats()
+        self._request_keepalives(begun)
         board = self._storage.board.read()
+        keepalives = self._network.take_keepalives()
         now = self._clock()
         self._watch.begin_look(now)
+        for name, sent in keepalives.items():
+            self._watch.note_keepalives(name, sent)
         for name, member in self._configuration.members.items():
             block = board.hosts.get(member.host_id)
             if block is not None:
-                self._watch.note_block(name, block.timestamp, now, report_number(block))
+                self._watch.note_block(name, beat_of(block), now, report_number(block))
             else:
                 blank = member.host_id not in board.problems
                 self._watch.note_no_block(name, blank=blank)
@@ -93,6 +101,7 @@ class Observer:
             self._watch.note_named_beat(name, beat, now)
         silent = [name for name in self._configuration.members if self._watch.ask(name, now)]
         leases = self._leases_of(silent)
+        self._due = self._watch.due(now)
         nodes = {
             name: self._see(name, member.host_id, board, now, leases.get(name))
             for name, member in self._configuration.members.items()
@@ -105,21 +114,33 @@ class Observer:
             self._own_trouble(own, took) or elsewhere,
             took,
             dict(self._watch.changed),
-            dict(self._watch.answered),
+            self._watch.last_answers(),
             board.global_block is not None,
             self._foreign.look(board, now, self._watch.watched_since),
             elsewhere,
             board_binds=self._configuration.authentication is not Policy.ENFORCE,
         )
 
+    def due_in(self) -> float:
+        """Return the seconds until a node that stays silent is to be looked at again.
+
+        It is due once: a CRM that leaves the observation to others does not look in its next turn.
+        """
+        left = self._due - self._clock()
+        if left <= 0.0:
+            self._due = math.inf
+        return max(left, 0.0)
+
     def has_new_heartbeat(self, node: str) -> bool:
-        """Return whether the heartbeat of a member has changed since the last look.
+        """Return whether a member gave a sign of life since the last look.
 
         Raises ``StorageError`` when the whiteboard cannot be read.
         """
         host_id = self._configuration.members[node].host_id
         block = self._storage.board.read_trusted(host_id)
-        return block is not None and self._watch.is_new(node, block.timestamp, report_number(block))
+        if self._network.has_keepalive(node):
+            return True
+        return block is not None and self._watch.is_new(node, beat_of(block), report_number(block))
 
     def heartbeat(self, node: str) -> tuple[int, float] | None:
         """Return the report number and the timestamp of a member's block, None without a whole one.
@@ -127,7 +148,7 @@ class Observer:
         Raises ``StorageError`` when the whiteboard cannot be read.
         """
         block = self._storage.board.read_trusted(self._configuration.members[node].host_id)
-        return None if block is None else (report_number(block), block.timestamp)
+        return None if block is None else (report_number(block), beat_of(block))
 
     def with_lease(self, host_id: int, view: HostView | None) -> HostView:
         """Return the *view* of a foreign host id, silent if None, with its host lease."""
@@ -141,6 +162,16 @@ class Observer:
         )
         return replace(known, lease=lease)
 
+    def _request_keepalives(self, now: float) -> None:
+        """Ask all other members for keepalives, if that is due."""
+        configuration = self._configuration
+        if not configuration.timing.keepalive or now < self._next_request:
+            return
+        self._next_request = now + ASK_EACH
+        for name, member in configuration.members.items():
+            if name != configuration.node:
+                self._network.request_keepalives(member)
+
     def _leases_of(self, silent: list[str]) -> dict[str, LeaseLook | None]:
         """Ask the *silent* nodes on the network, and return their host leases.
 
@@ -148,7 +179,7 @@ class Observer:
         """
         members = self._configuration.members
         for name in silent:
-            self._network.ask(members[name])
+            self._network.ask(members[name], questions(len(silent)))
         views: Mapping[int, HostLeaseView] = {}
         if len(silent) > ONE_BY_ONE:
             try:

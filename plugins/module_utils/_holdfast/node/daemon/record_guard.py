@@ -13,13 +13,11 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from ...cluster.crm.effects import StoredRecords
-from ...cluster.crm.repair_plan import Records, compare_stored
+from ...cluster.crm.repair_plan import Records, StoredRecords, compare_stored
 from ...cluster.model.report import Report, Sight, report_document, report_from_document
 from ...documents import read_document_file, row, whole
 from ...errors import DocumentError, FormatError, InputError, StorageError
@@ -31,7 +29,7 @@ from .heartbeat import report_number
 NAME = "report.json"
 
 MAX_BYTES = 64 << 20
-"""No report is larger than the largest copy of a record (storage/records.py)."""
+"""No report is larger than the largest copy of a record (storage/record_format.py)."""
 
 
 class KeptReport:
@@ -65,6 +63,9 @@ class KeptReport:
         text = json.dumps(document)
         temporary = ""
         try:
+            # Here, as it costs the command more to load than the rest of this file.
+            import tempfile
+
             self._path.parent.mkdir(parents=True, exist_ok=True)
             descriptor, temporary = tempfile.mkstemp(prefix=f".{NAME}.", dir=self._path.parent)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:

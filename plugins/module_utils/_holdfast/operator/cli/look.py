@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -157,6 +156,8 @@ def _go_on_looking(
 
 def _show(status: dict[str, Any] | None, error_text: str, every: float) -> None:
     """Draw the screen over what is on it, so that it does not flicker."""
+    import shutil
+
     from ..report.text import render_text
 
     size = shutil.get_terminal_size((100, 24))
@@ -251,12 +252,13 @@ def _lint(options: argparse.Namespace) -> int:
 
 def _damaged_records(configuration: NodeConfiguration) -> list[str]:
     """Return what is wrong with the records, or that none can be read."""
+    from ...node import record_faults
     from ...node.cluster_storage import ClusterStorage
     from ...text import clean
 
     storage = ClusterStorage(configuration)
     try:
-        return [clean(one) for one in storage.damaged_records()]
+        return [clean(one) for one in record_faults.damaged_records(storage)]
     except StorageError as error:
         return [clean(error)]
     finally:

@@ -8,7 +8,6 @@ Exit status: 0 no problems, 1 problems, 2 the question could not be answered.
 from __future__ import annotations
 
 import argparse
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +117,8 @@ def _why(options: argparse.Namespace) -> int:
 
 
 def _width() -> int:
+    import shutil
+
     return shutil.get_terminal_size((100, 24)).columns
 
 

@@ -12,9 +12,10 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ... import names
-from ...cluster.crm.load import NOTHING, Load, declared_figures
+from ...cluster.crm.load import NOTHING, Load, declared_figures, largest_first, room_of
 from ...cluster.crm.selection import Choice, better_place, choose, refusal, unusable
 from ...cluster.model.desired import Wanted
 from ...cluster.model.maintenance import EMPTIED
@@ -113,7 +114,7 @@ def emptied(
     blocked: dict[str, str] = {}
     load = Load.of(state.services, seen)
     for source in nodes:
-        for service_id in state.services_on(source):
+        for service_id in largest_first(state.services_on(source), load):
             status = state.services[service_id]
             why = _why_not(service_id, status, source, wanted)
             choice = None if why else better_place(service_id, state, seen, load)
@@ -211,9 +212,8 @@ def carried(state: ClusterState, seen: Seen) -> dict[str, Carried]:
     for node in sorted(seen.nodes):
         if not unusable(node, state, seen):
             cpus, memory = load.used.get(node, NOTHING)
-            report = seen.nodes[node].report
-            there = report.room if report is not None else None
-            found[node] = Carried(load.counts.get(node, 0), cpus, memory, *(there or (None, None)))
+            there = room_of(node, seen) or (None, None)
+            found[node] = Carried(load.counts.get(node, 0), cpus, memory, *there)
     return found
 
 
@@ -246,18 +246,17 @@ def short_of_room(then: Mapping[str, Carried], targets: Iterable[str], policy: P
 
 
 def placed(
-    state: ClusterState, seen: Seen, service_id: str, needs: Mapping[str, float] | None = None
+    state: ClusterState, seen: Seen, service_id: str, needs: Mapping[str, Any] | None = None
 ) -> tuple[Choice, dict[str, Carried]]:
     """Return where a service would be started now, declared or not, and the loads after that.
 
-    *needs* are its ``cpus`` and ``memory`` (MiB) where they are not the declared ones.
+    *needs* are its ``cpus``, ``memory`` (MiB) and ``utilization`` where they are not the declared
+    ones.
     """
     if needs:
         services = seen.wanted.services
         found = services.get(service_id, Service(service_id, ()))
-        cpus, memory = needs.get("cpus", found.cpus), needs.get("memory", found.memory)
-        service = replace(found, cpus=cpus, memory=memory)
-        wanted = replace(seen.wanted, services={**services, service_id: service})
+        wanted = replace(seen.wanted, services={**services, service_id: replace(found, **needs)})
         seen = replace(seen, wanted=wanted)
     if service_id not in state.services:
         state = state.with_service(service_id, ServiceStatus(ServiceState.STOPPED))

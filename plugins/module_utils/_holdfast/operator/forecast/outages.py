@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ...cluster.crm.load import Load
+from ...cluster.crm.load import Load, largest_first
 from ...cluster.crm.selection import choose, unusable
 from ...cluster.model.observed import Seen
 from ...cluster.model.state import ClusterState, NodeState, NodeStatus
@@ -74,7 +74,7 @@ def plan_outages(
         state, seen = _back(state, seen, out)
         then = plan_outages(state, seen, rest, at_once=at_once, redundant=redundant)
         return Outages((*first.groups, *then.groups), {**first.blocked, **then.blocked})
-    now = _lost_by_node(state, seen) if redundant else {}
+    now = lost_by_node(state, seen) if redundant else {}
     open_groups: list[Group] = []
     blocked: dict[str, str] = {}
     for node in sorted(nodes, key=lambda one: (one == state.manager, one)):
@@ -120,7 +120,7 @@ def _judge(
         told = "; ".join(f"{service}: {why}" for service, why in plan.blocked.items())
         return group, f"not everything can leave: {told}"
     if redundant:
-        for node, lost in _lost_by_node(after, then).items():
+        for node, lost in lost_by_node(after, then).items():
             new = [one for one in lost if one not in now.get(node, {})]
             if new:
                 return group, (
@@ -130,7 +130,7 @@ def _judge(
     return group, ""
 
 
-def _lost_by_node(state: ClusterState, seen: Seen) -> dict[str, dict[str, str]]:
+def lost_by_node(state: ClusterState, seen: Seen) -> dict[str, dict[str, str]]:
     """Return for each node in use the services that no node could take over from it, and why."""
     return {
         node: _lost(node, state, seen)
@@ -140,9 +140,9 @@ def _lost_by_node(state: ClusterState, seen: Seen) -> dict[str, dict[str, str]]:
 
 
 def _lost(node: str, state: ClusterState, seen: Seen) -> dict[str, str]:
-    on_it = state.services_on(node)
     state = state.with_node(node, NodeStatus(NodeState.OFF))
     load = Load.of(state.services, seen)
+    on_it = largest_first(state.services_on(node), load)
     lost: dict[str, str] = {}
     for service_id in on_it:
         status = state.services[service_id]

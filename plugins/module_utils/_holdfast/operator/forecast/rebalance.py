@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ...cluster.crm.load import declared_figures
-from ...cluster.crm.rebalance import next_move
+from ...cluster.crm.load import NOTHING, declared_figures
+from ...cluster.crm.rebalance import next_moves
 from ...cluster.crm.round import Round
 from ...cluster.model.observed import Seen, Timing
 from ...cluster.model.policy import COUNT, Policy
@@ -34,12 +34,20 @@ from .moves import Carried, carried, checked_nodes, look
 
 @dataclass(frozen=True)
 class Step:
-    """Services that move together, as a rule keeps them together, and the imbalance after that."""
+    """Services that move together, as a rule keeps them together, and the imbalance after that.
+
+    *moved_mib* is the memory that they declare; *gain_per_gib* is by how much the imbalance falls
+    for each GiB of it, None if they declare none.  The first of two steps that *exchange* services
+    is only worth it with the next one; the gain is that of both.
+    """
 
     services: tuple[str, ...]
     source: str
     target: str
     imbalance: float
+    moved_mib: float = 0.0
+    gain_per_gib: float | None = None
+    exchange: bool = False
 
 
 def rebalance_info(options: Mapping[str, Any], check: bool) -> Result:
@@ -58,11 +66,15 @@ def rebalance_info(options: Mapping[str, Any], check: bool) -> Result:
     reason = state.why_held()
     if not reason and not plan and most != 0:
         reason = why_no_step(before, threshold, policy)
+    after = plan[-1].imbalance if plan else before
+    moved = sum(one.moved_mib for one in plan)
     values = {
         "nodes": nodes,
         "steps": [{**asdict(one), "services": list(one.services)} for one in plan],
         "imbalance_before": before,
-        "imbalance_after": plan[-1].imbalance if plan else before,
+        "imbalance_after": after,
+        "moved_mib": moved,
+        "gain_per_gib": _per_gib(before - after, moved),
         "reason": f"Nothing would be moved: {reason}." if reason else "",
     }
     return Result(values=values)
@@ -73,7 +85,13 @@ def plan_rebalance(
 ) -> tuple[float, list[Step]]:
     """Return the imbalance of *nodes* and at most *most* steps among them; below 0: no limit."""
     found = steps(state, seen, nodes, threshold)
-    return imbalance_now(state, seen, nodes), list(islice(found, most if most >= 0 else None))
+    plan = list(islice(found, most if most >= 0 else None))
+    return imbalance_now(state, seen, nodes), _without_half(plan)
+
+
+def _without_half(plan: list[Step]) -> list[Step]:
+    """Return the steps without the last one if it is only worth it with another."""
+    return plan[:-1] if plan and plan[-1].exchange else plan
 
 
 def why_no_step(before: float, threshold: float, policy: Policy) -> str:
@@ -88,7 +106,7 @@ def why_no_step(before: float, threshold: float, policy: Policy) -> str:
 
 def imbalance_now(state: ClusterState, seen: Seen, nodes: Sequence[str]) -> float:
     """Return the imbalance of *nodes* as it is."""
-    return next_move(Round(state, _among(nodes, seen), Timing()), math.inf)[0]
+    return next_moves(Round(state, _among(nodes, seen), Timing()), math.inf)[0]
 
 
 def steps(
@@ -100,13 +118,28 @@ def steps(
     """
     seen = _among(nodes, seen)
     while True:
-        _before, move = next_move(Round(state, seen, Timing()), threshold)
-        if move is None:
+        before, moves = next_moves(Round(state, seen, Timing()), threshold)
+        if not moves:
             return
-        for service_id in move.services:
-            status = replace(state.services[service_id], node=move.target, target="")
-            state = state.with_service(service_id, status)
-        yield Step(move.services, move.source, move.target, move.imbalance)
+        moved = [_memory(move.services, seen) for move in moves]
+        gain = _per_gib(before - moves[-1].imbalance, sum(moved))
+        for move, memory in zip(moves, moved):
+            for service_id in move.services:
+                status = replace(state.services[service_id], node=move.target, target="")
+                state = state.with_service(service_id, status)
+            first = move is not moves[-1]
+            after = imbalance_now(state, seen, tuple(seen.nodes)) if first else move.imbalance
+            yield Step(move.services, move.source, move.target, after, memory, gain, first)
+
+
+def _memory(services: Iterable[str], seen: Seen) -> float:
+    """Return the MiB of memory that *services* declare."""
+    return sum(seen.wanted.needs.get(one, NOTHING)[1] for one in services)
+
+
+def _per_gib(gain: float, mebibytes: float) -> float | None:
+    """Return what each GiB that is moved gains, None where nothing is known to be moved."""
+    return gain / (mebibytes / 1024) if mebibytes > 0 else None
 
 
 def _among(nodes: Sequence[str], seen: Seen) -> Seen:
@@ -217,14 +250,14 @@ def _bounded(found: Iterator[Step], seconds: float) -> tuple[list[Step], bool]:
     plan: list[Step] = []
     for step in found:
         plan.append(step)
-        if len(plan) >= MOST_STEPS or time.monotonic() >= until:
+        if not step.exchange and (len(plan) >= MOST_STEPS or time.monotonic() >= until):
             return plan, False
     return plan, True
 
 
 def _move(step: Step, nodes: dict[str, Carried], seen: Seen) -> None:
     """Move the load of a step's services to their new node."""
-    needs = [seen.wanted.needs.get(one, (0.0, 0.0)) for one in step.services]
+    needs = [seen.wanted.needs.get(one, NOTHING) for one in step.services]
     cpus, memory = sum(one[0] for one in needs), sum(one[1] for one in needs)
     for node, sign in ((step.source, -1), (step.target, 1)):
         one = nodes[node]
@@ -243,7 +276,18 @@ def _reason(step: Step, nodes: Mapping[str, Carried], by_load: bool) -> str:
     else:
         text = f"{step.source} has {counted(source.services)}, {step.target} has {target.services}"
     together = "; they are kept together, so they move as one" if len(step.services) > 1 else ""
-    return f"{text}{together}"
+    exchange = "; the next step goes the other way, in exchange" if step.exchange else ""
+    return f"{text}{together}{exchange}{_gain(step)}"
+
+
+def _gain(step: Step) -> str:
+    """Return what a step moves and gains, empty where no memory is declared."""
+    if step.gain_per_gib is None:
+        return ""
+    return (
+        f"; it moves {round(step.moved_mib / 1024, 1):g} GiB of memory, and the imbalance falls by"
+        f" {step.gain_per_gib:.3f} for each GiB"
+    )
 
 
 def counted(services: int) -> str:

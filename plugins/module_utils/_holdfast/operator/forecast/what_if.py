@@ -16,12 +16,7 @@ from typing import Any
 
 from ...cluster.model.desired import MOVE, Request, Wanted
 from ...cluster.model.report import CommandResult, Report
-from ...cluster.model.rules import (
-    NodeRule,
-    ServiceRule,
-    node_rule_from_options,
-    service_rule_from_options,
-)
+from ...cluster.model.rules import Rule, rule_from_options
 from ...cluster.model.state import ClusterState
 from ...errors import HoldfastError, StorageError
 from ...names import unknown_name
@@ -66,7 +61,7 @@ def ask(
     configuration: NodeConfiguration,
     now: Now,
     options: Mapping[str, Any],
-    rules: Sequence[NodeRule | ServiceRule] = (),
+    rules: Sequence[Rule] = (),
 ) -> Answer:
     """Return what would happen if all that *options* name happened at once.
 
@@ -157,12 +152,10 @@ def render_answer(answer: Answer, drained: Collection[str] = ()) -> list[str]:
     return lines
 
 
-def _rule(row: Mapping[str, Any], configuration: NodeConfiguration) -> NodeRule | ServiceRule:
-    if row.get("affinity"):
-        return service_rule_from_options(row)
+def _rule(row: Mapping[str, Any], configuration: NodeConfiguration) -> Rule:
     for node in row.get("nodes") or {}:
         configuration.require_member(node, "nodes")
-    return node_rule_from_options(row)
+    return rule_from_options(row)
 
 
 def _report(storage: ClusterStorage, host_id: int) -> Report | None:

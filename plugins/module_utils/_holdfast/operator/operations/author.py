@@ -54,6 +54,8 @@ _PARTS = {
     "services": "service",
     "node_rules": "rule",
     "service_rules": "rule",
+    "location_rules": "rule",
+    "properties": "properties of",
     "maintenance": "maintenance of",
     "requests": "request for",
     "pins": "pin of",

@@ -14,7 +14,8 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...cluster.model.desired import Wanted, wanted_document
+from ...cluster.model.desired import Wanted
+from ...cluster.model.desired_codec import wanted_document
 from ...cluster.model.membership import Membership, Place
 from ...cluster.model.state import (
     EVENTS_KEPT,
@@ -41,7 +42,7 @@ from ...errors import HoldfastError, LeaseError, StorageError
 from ...node.cluster_storage import CONFIGURATION_LEASE, ClusterStorage
 from ...node.configuration import NodeConfiguration
 from ...node.record_slots import payload
-from ...storage.records import Kind
+from ...storage.record_format import Kind
 from .author import author_of
 
 WAIT = 10.0

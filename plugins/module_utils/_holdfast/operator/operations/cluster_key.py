@@ -16,6 +16,7 @@ from typing import Any
 
 from ... import names
 from ...errors import InputError, StorageError
+from ...node import record_faults
 from ...node.cluster_key import fingerprint, keys_text, make_key, parse_keys, read_keys
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import NodeConfiguration
@@ -71,8 +72,8 @@ def key_document(configuration: NodeConfiguration) -> dict[str, Any]:
         return {
             "policy": configuration.authentication.value,
             "fingerprints": list(map(fingerprint, keys)),
-            "not_signed": storage.not_signed(),
-            "not_authentic": storage.not_authentic(storage.board.read()),
+            "not_signed": record_faults.not_signed(storage),
+            "not_authentic": record_faults.not_authentic(storage, storage.board.read()),
         }
 
 
@@ -83,7 +84,7 @@ def sign_configuration(configuration: NodeConfiguration) -> bool:
     digests of secrets in it are made again.
     """
     with closing(ClusterStorage(configuration)) as storage:
-        if storage.is_own_configuration_signed():
+        if record_faults.is_own_configuration_signed(storage):
             return False
         secrets = ServiceSecrets(configuration, storage.key.authentication)
         change_wanted(configuration, secrets.signed_again, check=False, again=True)

@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Declaring services, rules and the policy together, and the drift of the cluster from that.
+"""Declaring services, rules, nodes and the policy together, and the drift of the cluster from that.
 
 They become one version of the desired configuration.  So a service never runs before its rule or
 the policy, and an error in one of them changes nothing.  The drift is what declaring them would
-change, and what the inventory does not have: services, rules, and options of the policy that are
-not at their default.
+change, and what the inventory does not have: services, rules, nodes, and options of the policy that
+are not at their default.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from ... import names
 from ...cluster.model.desired import Wanted
 from ...cluster.model.policy import Policy, policy_document, policy_from_document
-from ...cluster.model.rules import NodeRule, ServiceRule
+from ...cluster.model.rules import LocationRule, NodeRule, Rule, ServiceRule
 from ...cluster.model.service import service_from_options
 from ...errors import InputError
 from ...node.configuration import NodeConfiguration, load
@@ -39,29 +39,34 @@ from .export import (
     policy_differences,
     read_configuration,
 )
-from .policy import given_options, merged_policy, rule_from_options
+from .node_properties import merged_properties, with_properties_of
+from .policy import checked_rule, given_options, merged_policy
 from .service import merged_service
 
 Rows = Mapping[str, Mapping[str, Any]]
-"""Options of the module ``service`` or ``rule``, by the name of the service or rule."""
+"""Options of the module ``service``, ``rule`` or ``node_properties``, by their name."""
 
 
 def declare_configuration(options: Mapping[str, Any], check: bool) -> Result:
-    """Declare services, rules and the policy; the operation of the module ``configuration``.
+    """Declare services, rules, nodes and the policy; the operation of ``configuration``.
 
     What the options do not name stays as it is.
     """
     configuration = load(Path(options["config"]))
     services = by_name("services", options["services"] or ())
     rules = by_name("rules", options["rules"] or ())
+    nodes = by_name("node_properties", options.get("node_properties") or ())
     policy = options.get(POLICY) or {}
     agents = Agents(configuration)
     services, warnings = _checked(services, configuration, agents)
 
     def plan(wanted: Wanted) -> Wanted:
         with told_of(POLICY):
-            with_policy = wanted.with_policy(merged_policy(wanted, policy))
-        return declared(with_policy, services, rules, agents, configuration)
+            changed = wanted.with_policy(merged_policy(wanted, policy))
+        for name, row in nodes.items():
+            with told_of("node_properties", name):
+                changed = with_properties_of(changed, row, configuration)
+        return declared(changed, services, rules, agents, configuration)
 
     change = change_wanted(configuration, plan, check=check)
     told = [asdict(one) for one in differences(change.before, change.after)]
@@ -99,12 +104,15 @@ def declared(
     for name, row in rules.items():
         if row["state"] != ABSENT:
             with told_of("rules", name):
-                result = result.with_rule(rule_from_options(row, configuration))
+                result = result.with_rule(checked_rule(row, configuration))
     return result
 
 
 def by_name(kind: str, rows: Sequence[Mapping[str, Any]]) -> Rows:
-    """Return the options of each service or rule by its name; ``InputError`` for a duplicate."""
+    """Return the options of each service, rule or node by its name.
+
+    Raises ``InputError`` for a duplicate.
+    """
     found: dict[str, Mapping[str, Any]] = {}
     for row in rows:
         name = names.service_id(row["name"], f"{kind}.name")
@@ -135,7 +143,7 @@ def _checked(
 
 @contextmanager
 def told_of(kind: str, name: str = "") -> Iterator[None]:
-    """Name in an ``InputError`` the service or rule *name*, or the policy, with the option."""
+    """Name in an ``InputError`` the service, rule, node or policy with the option."""
     try:
         yield
     except InputError as error:
@@ -144,7 +152,7 @@ def told_of(kind: str, name: str = "") -> Iterator[None]:
 
 
 Asked = Mapping[str, Rows]
-"""The options of ``services`` and ``rules``, for the kinds that were given."""
+"""The options of ``services``, ``rules`` and ``node_properties``, for the kinds that were given."""
 
 
 def configuration_info(options: Mapping[str, Any], check: bool) -> Result:
@@ -170,7 +178,7 @@ def configuration_info(options: Mapping[str, Any], check: bool) -> Result:
 
 
 def redeclared(asked: Asked, wanted: Wanted, configuration: NodeConfiguration) -> Wanted:
-    """Return *wanted* with each service and rule that it has declared again as *asked*.
+    """Return *wanted* with each service, rule and node that it has declared again as *asked*.
 
     None is added or removed, so that an obstacle to that hides no difference.  Raises
     ``InputError`` for an option that is not acceptable.
@@ -180,21 +188,30 @@ def redeclared(asked: Asked, wanted: Wanted, configuration: NodeConfiguration) -
         if name in services:
             with told_of("services", name):
                 services[name] = service_from_options(merged_service(wanted, row))
-    rules: dict[str, NodeRule | ServiceRule] = {rule.name: rule for rule in wanted.rules()}
+    rules: dict[str, Rule] = {rule.name: rule for rule in wanted.rules()}
     for name, row in _to_be(asked, "rules"):
         if name in rules:
             with told_of("rules", name):
-                rules[name] = rule_from_options(row, configuration)
+                rules[name] = checked_rule(row, configuration)
+    properties = dict(wanted.properties)
+    for name, row in _to_be(asked, "node_properties"):
+        if name in properties:
+            with told_of("node_properties", name):
+                properties[name] = merged_properties(wanted, row)
     return replace(
         wanted,
         services=services,
         node_rules={name: rule for name, rule in rules.items() if isinstance(rule, NodeRule)},
         service_rules={name: rule for name, rule in rules.items() if isinstance(rule, ServiceRule)},
+        location_rules={
+            name: rule for name, rule in rules.items() if isinstance(rule, LocationRule)
+        },
+        properties=properties,
     )
 
 
 def drift(asked: Asked, wanted: Wanted, planned: Wanted, live: Mapping[str, Any]) -> list[Drift]:
-    """Return where the services and rules of *wanted* differ from those *asked*.
+    """Return where the services, rules and nodes of *wanted* differ from those *asked*.
 
     *planned* is of ``redeclared``, *live* is *wanted* as ``exported``.
     """

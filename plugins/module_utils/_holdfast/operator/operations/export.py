@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Export, backup and restore of the desired configuration, and the differences between two.
 
-An export has each service, rule and the policy as the options of the modules ``service``, ``rule``
-and ``cluster_policy``, without the values of secrets.  A backup has everything, so its file is for
-its owner only; results, diffs and logs show it as an export.
+An export has each service, rule, node and the policy as the options of the modules ``service``,
+``rule``, ``node_properties`` and ``cluster_policy``, without the values of secrets.  A backup has
+everything, so its file is for its owner only; results, diffs and logs show it as an export.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from ...cluster.model.desired import Wanted, wanted_document, wanted_from_document
+from ...cluster.model.desired import Wanted
+from ...cluster.model.desired_codec import wanted_document, wanted_from_document
 from ...cluster.model.policy import Policy, policy_document
+from ...cluster.model.resources import PROPERTY_KEYS, properties_document
 from ...cluster.model.rules import rule_document
 from ...cluster.model.service import Service, service_document
 from ...cluster.model.state import ClusterState
@@ -35,7 +37,7 @@ from .change import change_wanted
 
 ABSENT = "absent"
 
-KINDS = {"services": "service", "rules": "rule"}
+KINDS = {"services": "service", "rules": "rule", "node_properties": "node"}
 """What is declared by name, with its singular."""
 
 POLICY = "policy"
@@ -50,14 +52,16 @@ _DEFAULTS: dict[str, Any] = {
         for item in fields(Service)
         if item.default is not MISSING
     },
+    "utilization": {},
     "strict": False,
+    **{key: {} for key in PROPERTY_KEYS},
 }
 """The values of options that an export leaves out."""
 
 
 @dataclass(frozen=True)
 class Drift:
-    """One difference: *kind* (``service``, ``rule``, ``policy``), *name*, and how it differs.
+    """One difference: *kind* (``service``, ``rule``, ``node``, ``policy``), *name*, and how.
 
     For the policy *name* is the option.
     """
@@ -68,15 +72,18 @@ class Drift:
 
 
 def exported(wanted: Wanted) -> dict[str, Any]:
-    """Return services, rules and the policy as options of their modules, without secrets.
+    """Return services, rules, nodes and the policy as options of their modules, without secrets.
 
-    Services and rules are sorted by name; the policy has each of its options.
+    All but the policy are sorted by name; the policy has each of its options.
     """
     services = [_as_options(one) for _key, one in sorted(wanted.services.items())]
     rules = sorted((rule_document(one) for one in wanted.rules()), key=lambda row: row["name"])
     return {
         "services": _without_secrets(services),
         "rules": _without_secrets(rules),
+        "node_properties": [
+            properties_document(one) for _name, one in sorted(wanted.properties.items())
+        ],
         POLICY: policy_document(wanted.policy),
     }
 
@@ -90,7 +97,7 @@ def _as_options(service: Service) -> dict[str, Any]:
 
 
 def differences(before: Wanted, after: Wanted) -> list[Drift]:
-    """Return where services, rules and policy *before* a change differ from those *after* it.
+    """Return where services, rules, nodes and policy *before* a change differ from those *after*.
 
     Options at their default are compared too.  For another secret the result names no value.
     """
@@ -258,6 +265,8 @@ def restored(wanted: Wanted, kept: Wanted, *, exact: bool) -> Wanted:
     result = result.with_services(kept.services.values())
     for one in kept.rules():
         result = result.with_rule(one)
+    properties = {**({} if exact else result.properties), **kept.properties}
+    result = replace(result, properties=properties)
     if exact or kept.policy != Policy():
         result = replace(result, policy=kept.policy)
     return result

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from ... import names
-from ...cluster.model.desired import Wanted, wanted_from_document
+from ...cluster.model.desired import Wanted
+from ...cluster.model.desired_codec import wanted_from_document
 from ...cluster.model.maintenance import (
     FENCE_REASON,
     Maintenance,
@@ -37,7 +38,8 @@ from ...errors import FormatError, HoldfastError, InputError
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import NodeConfiguration, load
 from ...result import Result
-from ...storage.records import Kind, Record, RecordFile
+from ...storage.record_format import Kind, Record
+from ...storage.records import RecordFile
 from ...storage.whiteboard.block import GlobalBlock
 from ...storage.whiteboard.board import Board
 from ...storage.whole_file import ClusterPaths, exists

@@ -23,6 +23,7 @@ from ...errors import DocumentError, InputError, StorageError
 from ...fence.describe import check_fence_agents, nodes_without_proof
 from ...fence.topology import FORMAT, parse_fence_configuration
 from ...names import absolute_path
+from ...node import record_faults
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import (
     NodeConfiguration,
@@ -156,7 +157,10 @@ def _refuse_leap_of_policy(before: Any, after: NodeConfiguration) -> None:
     if after.authentication is Policy.ENFORCE and old != after.authentication.value:
         with closing(ClusterStorage(after)) as storage:
             board = storage.board.read()
-            unsigned = [*storage.not_signed(), *storage.not_authentic(board)]
+            unsigned = [
+                *record_faults.not_signed(storage),
+                *record_faults.not_authentic(storage, board),
+            ]
         if unsigned:
             expected = (
                 f"{Policy.WARN.value!r} until all nodes sign with this key, and 'holdfast key sign'"

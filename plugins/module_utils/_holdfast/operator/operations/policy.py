@@ -14,11 +14,10 @@ from ...cluster.model.desired import Wanted
 from ...cluster.model.policy import Policy, policy_document, policy_from_document
 from ...cluster.model.rules import (
     APART,
-    NodeRule,
+    Rule,
     ServiceRule,
-    node_rule_from_options,
     rule_document,
-    service_rule_from_options,
+    rule_from_options,
 )
 from ...cluster.model.service import Service
 from ...errors import InputError
@@ -39,7 +38,7 @@ def declare_rule(options: Mapping[str, Any], check: bool) -> Result:
     def plan(wanted: Wanted) -> Wanted:
         if options["state"] == "absent":
             return wanted.without_rule(name)
-        rule = rule_from_options(options, configuration)
+        rule = checked_rule(options, configuration)
         for service_id in rule.services:
             if service_id in expected and service_id not in wanted.services:
                 wanted = wanted.with_service(Service(service_id, ()))
@@ -51,20 +50,8 @@ def declare_rule(options: Mapping[str, Any], check: bool) -> Result:
     return Result(change.changed, values, before, after)
 
 
-def rule_from_options(
-    options: Mapping[str, Any], configuration: NodeConfiguration
-) -> NodeRule | ServiceRule:
+def checked_rule(options: Mapping[str, Any], configuration: NodeConfiguration) -> Rule:
     """Return a rule of module options, checked against the cluster's nodes."""
-    if options.get("affinity"):
-        rule = service_rule_from_options(options)
-        if rule.affinity == APART and len(rule.services) > len(configuration.members):
-            most = len(configuration.members)
-            raise InputError(
-                "services",
-                list(rule.services),
-                f"at most {most} services to be kept apart, as the cluster has {most} nodes",
-            )
-        return rule
     nodes = options.get("nodes") or {}
     for node in nodes:
         configuration.require_member(node, "nodes")
@@ -73,7 +60,15 @@ def rule_from_options(
         node: int(value) if isinstance(value, str) and value.isdigit() else value
         for node, value in nodes.items()
     }
-    return node_rule_from_options({**options, "nodes": priorities})
+    rule = rule_from_options({**options, "nodes": priorities})
+    most = len(configuration.members)
+    if isinstance(rule, ServiceRule) and rule.affinity == APART and len(rule.services) > most:
+        raise InputError(
+            "services",
+            list(rule.services),
+            f"at most {most} services to be kept apart, as the cluster has {most} nodes",
+        )
+    return rule
 
 
 def _rule(wanted: Wanted, name: str) -> dict[str, Any] | None:

@@ -18,6 +18,7 @@ from ...cluster.crm.repair_plan import Keep, Repair, plan_repair
 from ...cluster.model.maintenance import Maintenance
 from ...cluster.model.report import Report
 from ...errors import FormatError, LeaseError, StorageError
+from ...node import record_faults
 from ...node.cluster_storage import CONFIGURATION_LEASE, ClusterStorage
 from ...node.configuration import NodeConfiguration
 from ...node.daemon.record_guard import read_records, report_older_than_told
@@ -46,7 +47,7 @@ def repair_records(
     with closing(ClusterStorage(configuration)) as storage:
         repair = _plan(configuration, storage, keep, by)
         if not repair.regressions:
-            damaged = not storage.is_configuration_current()
+            damaged = not record_faults.is_configuration_current(storage)
             if damaged and not check:
                 change_wanted(configuration, lambda wanted: wanted, check=False, again=True)
             return replace(repair, written_again=damaged)

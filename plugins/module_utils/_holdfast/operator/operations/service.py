@@ -37,7 +37,7 @@ ADVISED = {"start_timeout": "start", "stop_timeout": "stop", "monitor_timeout": 
 SERVICE_KEYS = (
     *("state", "resources", "max_restart", "max_relocate", "failback"),
     *("node", "ignored", "live_migration", "after", "fence_on_stop_failure"),
-    *("backoff", "backoff_max", "cpus", "memory"),
+    *("backoff", "backoff_max", "cpus", "memory", "utilization"),
 )
 """The options of a service; one that is not given stays as it is declared."""
 

@@ -177,8 +177,8 @@ def _notes(status: dict[str, Any], plan: Rebalance) -> list[str]:
             " holdfast.ha.rebalance_info plans all."
         )
     notes.append(
-        "The manager makes such moves by itself, one at a time, when the load was uneven for a"
-        " while."
+        "The manager makes such moves by itself, one at a time or the two of an exchange, when the"
+        " load was uneven for a while."
         if plan.policy.rebalance
         else "None of it happens by itself: the policy has rebalance off. The playbook"
         " holdfast.ha.rebalance carries it out."

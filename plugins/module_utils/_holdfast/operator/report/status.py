@@ -25,6 +25,7 @@ from ...cluster.model.state import ClusterState, Event, NodeState, NodeStatus, S
 from ...cluster.model.states import ServiceState
 from ...errors import StorageError
 from ...lease.interface import HostLeaseView
+from ...node import record_faults
 from ...node.cluster_storage import CONFIGURATION_LEASE, MANAGER_LEASE, ClusterStorage
 from ...node.configuration import NodeConfiguration
 from ...node.daemon.heartbeat import read_trouble, trouble_told
@@ -116,10 +117,10 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
         "generation": state.generation,
         "manager_epoch": state.epoch,
         "regressions": list(records.regressions),
-        "damaged_copies": storage.damaged_copies(),
+        "damaged_copies": record_faults.damaged_copies(storage),
         "authentication": {
             "policy": configuration.authentication.value,
-            "not_authentic": storage.not_authentic(board),
+            "not_authentic": record_faults.not_authentic(storage, board),
             "key_problem": storage.key.problem,
         },
         "membership": membership_status(configuration, state),

@@ -16,7 +16,8 @@ from typing import Any
 
 from ...cluster.crm.selection import better_place, choose
 from ...cluster.lrm.commands import stops_first
-from ...cluster.model.desired import Wanted, request_document
+from ...cluster.model.desired import Wanted
+from ...cluster.model.desired_codec import request_document
 from ...cluster.model.maintenance import maintenance_document, maintenance_from_document, told, utc
 from ...cluster.model.observed import Seen
 from ...cluster.model.rules import rule_document
