@@ -33,6 +33,10 @@ SKIPPED_LINE = re.compile(
 """How pytest (``-rs``) and ansible-test say that they left something out."""
 
 
+Stage = Callable[["Run"], None]
+"""A function that runs commands; its name and first line are what is shown of it."""
+
+
 class StageFailed(Exception):
     """A stage found something wrong; the text says what."""
 
@@ -47,9 +51,9 @@ class Run:
 
     scratch: Path
     environment: Mapping[str, str]
+    stages: frozenset[Stage] = frozenset()
+    """All stages of this run."""
     skipped: list[str] = field(default_factory=list)
-    unit_skipped: frozenset[str] | None = None
-    """What the stage ``unit`` skipped; None if it did not run to its end."""
     out: TextIO = sys.stdout
     idle: bool = False
     """Whether its commands get only the CPU time that nobody else wants."""
@@ -140,10 +144,6 @@ class Run:
             match = SKIPPED_LINE.match(line.rstrip())
             if match:
                 self.skipped.append(match["test"] or match["tool"] or match["all"])
-
-
-Stage = Callable[[Run], None]
-"""A function that runs commands; its name and first line are what is shown of it."""
 
 
 @dataclass(frozen=True)

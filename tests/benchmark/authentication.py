@@ -31,6 +31,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
     AnsweringNetwork,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import (
+    record_format,
     records,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.authentication import (
@@ -77,13 +78,13 @@ def cpu(work: Callable[[], object], times: int) -> float:
 def record_costs(size: int, authentication: Authentication, folder: str) -> tuple[float, float]:
     """Return the CPU seconds to write a record of *size* bytes, and to read it when it changed."""
     path = f"{folder}/{authentication.policy.value}-{size}.state"
-    sizes = {records.Kind.CRM: 16 << 20}
+    sizes = {record_format.Kind.CRM: 16 << 20}
     with records.RecordFile(path, authenticate=lambda: authentication) as file:
         file.create("c1", 2, sizes, replace=True)
         payload = b"x" * size
         times = max(3, min(200, (8 << 20) // size))
-        write = cpu(lambda: file.write(records.Kind.CRM, 1, 1, payload), times)
-        read = cpu(lambda: file.read(records.Kind.CRM, 1), times)
+        write = cpu(lambda: file.write(record_format.Kind.CRM, 1, 1, payload), times)
+        read = cpu(lambda: file.read(record_format.Kind.CRM, 1), times)
     return write, read
 
 

@@ -4,8 +4,9 @@
 
 A cluster of three nodes and six services, for an hour without faults; the same with an
 operator's action every five minutes; and random runs with faults, in which something
-happens all the time.  The three are very different, so each is printed by itself.  The goal of
-40,000 is for the first two, where a cluster mostly just runs; the others have none.
+happens all the time.  The three are very different, so each is printed by itself.  The goal is
+40,000 for the first two, where a cluster mostly just runs, and 25,000 where a node loses its power
+every 20 minutes.
 
 Exit status: 0, or 1 if a goal is missed or a run breaks a rule.
 
@@ -32,7 +33,7 @@ from ansible_collections.holdfast.ha.tests.simulation.scenario_text import (  # 
     read_scenarios,
 )
 
-GOAL = 40_000
+GOAL, GOAL_WITH_FAULTS = 40_000, 25_000
 CLUSTER = "scenario steady\nlength {length}\n" + "".join(
     f"service s{number} monitor=10\n" for number in range(6)
 )
@@ -62,12 +63,12 @@ def main() -> int:
     for name, every, action, goal in (
         ("no faults", 0, "", GOAL),
         ("a move every 5 minutes", 300, "move s{s} n{n}", GOAL),
-        ("a node loses its power every 20 minutes", 1200, "power-off n{n}", 0),
+        ("a node loses its power every 20 minutes", 1200, "power-off n{n}", GOAL_WITH_FAULTS),
     ):
         simulated, took = steady(options.hours, every, action)
         rate = simulated / took
         missed = missed or rate < goal
-        verdict = f", goal {goal:,}{' MISSED' if rate < goal else ''}" if goal else ""
+        verdict = f", goal {goal:,}{' MISSED' if rate < goal else ''}"
         sys.stdout.write(f"{name:42} {rate:12,.0f} simulated s a CPU s{verdict}\n")
     batch = run_batch(range(options.runs), shrinks=False)
     rate = batch.simulated / batch.took

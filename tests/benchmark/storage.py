@@ -29,8 +29,10 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(CHECKOUT / ".collections"))
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.record_format import (  # noqa: E402
     Kind,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (  # noqa: E402
     RecordFile,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.block import (  # noqa: E402, E501

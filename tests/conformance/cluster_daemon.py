@@ -17,6 +17,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     memory,
     pausing,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.repair_plan import (
+    StoredRecords,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.effects import (
     Clocks,
     ForgetRepeated,
@@ -189,10 +192,10 @@ class ClusterDaemon:
             self._world.let_go(self._machine, MANAGER_LOCK, WATCHDOG)
         self._has_lock = False
 
-    def _records(self) -> effects.StoredRecords:
+    def _records(self) -> StoredRecords:
         storage = self._storage
         leases = (storage.manager_lease, storage.desired.version)
-        return effects.StoredRecords(storage.state, storage.desired, SLOT, (), False, None, leases)
+        return StoredRecords(storage.state, storage.desired, SLOT, (), False, None, leases)
 
     def _write(self, effect: effects.WriteState) -> None:
         self._storage.check_writable(self._machine)

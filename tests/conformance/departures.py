@@ -72,3 +72,14 @@ COMPARED_OTHERWISE = {
     ),
 }
 """Beginnings of names of scenarios whose traces are not compared, each with the reason."""
+
+SAME_CHOICE = frozenset(
+    {
+        "crs-dynamic-auto-rebalance-topsis0",
+        "crs-dynamic-auto-rebalance-topsis1",
+        "crs-dynamic-auto-rebalance0",
+        "crs-static-auto-rebalance1",
+        "crs-static5",
+    }
+)
+"""Those of them in which the choice is the same all the same: their traces are compared, too."""

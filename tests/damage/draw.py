@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import Kind
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.record_format import (
+    Kind,
+)
 
 T = TypeVar("T")
 

@@ -17,15 +17,15 @@ from typing import Any, NamedTuple
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     HoldfastError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.record_format import (
     COPY_HEADER,
-    PAGE,
     Geometry,
     Kind,
     Record,
     decode_copy_header,
     decode_header,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import PAGE
 
 COPIES = (0, 1)
 

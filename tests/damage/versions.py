@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import Kind
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.record_format import (
+    Kind,
+)
 from damage import records_file
 
 MANAGER, CONFIGURATION = "record of the manager", "configuration"

@@ -36,7 +36,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import (  # noqa: E402
     device_header,
-    records,
+    record_format,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace import (  # noqa: E402
     delta_lease,
@@ -258,17 +258,19 @@ def _lease_target() -> Target:
 def _file_header_target() -> Target:
     """Return the decoder of the header of a state file."""
     samples = tuple(
-        records.encode_header(records.Geometry(name, hosts))
+        record_format.encode_header(record_format.Geometry(name, hosts))
         for name, hosts in (("c1", 64), ("x" * 40, 2000))
     )
 
     def mend(data: bytearray) -> None:
-        end = records.FILE_HEADER.size - 4
+        end = record_format.FILE_HEADER.size - 4
         struct.pack_into("<I", data, end, zlib.crc32(data[:end]))
 
     def check(data: bytes) -> bool:
-        geometry = records.decode_header(data, "file")
-        return records.decode_header(records.encode_header(geometry), "file") == geometry
+        geometry = record_format.decode_header(data, "file")
+        return (
+            record_format.decode_header(record_format.encode_header(geometry), "file") == geometry
+        )
 
     return Target("state file", 1, samples, mend, check)
 
@@ -276,16 +278,18 @@ def _file_header_target() -> Target:
 def _record_target() -> Target:
     """Return the decoder of the header of a record."""
     samples = tuple(
-        records.encode_record(records.Record(records.Kind.LRM, 7, sequence, epoch, payload))
+        record_format.encode_record(
+            record_format.Record(record_format.Kind.LRM, 7, sequence, epoch, payload)
+        )
         for sequence, epoch, payload in ((1, 0, b""), (2**64 - 1, 2**64 - 1, b'{"a":1}' * 20))
     )
 
     def mend(data: bytearray) -> None:
-        end = records.COPY_HEADER.size - 4
+        end = record_format.COPY_HEADER.size - 4
         struct.pack_into("<I", data, end, zlib.crc32(data[:end]))
 
     def check(data: bytes) -> bool:
-        header = records.decode_copy_header(data, records.Kind.LRM, 7, 4096)
+        header = record_format.decode_copy_header(data, record_format.Kind.LRM, 7, 4096)
         return header.sequence > 0
 
     return Target("record", 1, samples, mend, check)

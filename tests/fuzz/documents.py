@@ -32,6 +32,8 @@ if __name__ == "__main__":
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (  # noqa: E402
     Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired_codec import (  # noqa: E402, E501
     wanted_document,
     wanted_from_document,
 )
@@ -74,7 +76,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.topolo
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (  # noqa: E402
     _parse_freeing,
-    _parse_intent,
+    parse_intent,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (  # noqa: E402
     Member,
@@ -400,7 +402,7 @@ def targets(folder: Path) -> tuple[Target, ...]:
         Target("report", known["report"], same(report_from_document, report_document)),
         Target("report, shown", known["report"], plain(sight_from_document)),
         Target("configuration", known["wanted"], same(wanted_from_document, wanted_document)),
-        Target("candidate's record", known["crm"], plain(_parse_intent, _parse_freeing)),
+        Target("candidate's record", known["crm"], plain(parse_intent, _parse_freeing)),
         Target("freeing", known["freeing"], plain(freeing_from_document)),
         Target("node file", known["node"], file("node.json", lambda path: to_document(load(path)))),
         Target("backup", known["backup"], file("backup.json", restore)),

@@ -8,8 +8,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     candidate,
     cycle,
     freed_leases,
-    health,
     standbys,
+    watch,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
     cycle as lrm_cycle,
@@ -17,8 +17,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import host_lease
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model import (
     lease_freeing,
+    news,
     versions,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import news_index
 from ansible_collections.holdfast.ha.tests.mutation.making import Mutation, edited
 from ansible_collections.holdfast.ha.tests.simulation import random_scenario
 
@@ -31,6 +33,7 @@ OPERATORS = random_scenario.OPERATORS
 HELD = random_scenario.HELD
 FENCES = random_scenario.FENCES
 CROWDS = random_scenario.CROWDS
+STARVED = random_scenario.STARVED
 
 _EDITS = (
     # The manager: look, decide, write the record, confirm the lease, act.
@@ -217,22 +220,14 @@ _EDITS = (
         "forget-the-proofs-of-a-candidate",
         candidate,
         "watch_manager",
-        "    if crm.fences:",
-        "    if False:",
+        "        yield from _sort_own_fences(crm, lease.version, observation, clocks.mono)",
+        "        crm.fences = []",
         MIXED,
     ),
     # What a CRM observes.
     (
-        "count-what-nobody-watched-as-silence",
-        health.Watch,
-        "begin_look",
-        "if now - self.looked > self.settings.timing.suspect_after:",
-        "if False:",
-        HELD,
-    ),
-    (
         "take-a-failed-lease-for-dead",
-        health.Watch,
+        watch.Watch,
         "lease_sight",
         "    if lease.state is HostState.FAIL:\n        return LeaseSight.FAILED",
         "    if lease.state is HostState.FAIL:\n        return LeaseSight.DEAD",
@@ -240,7 +235,7 @@ _EDITS = (
     ),
     (
         "trust-reads-that-are-old",
-        health.Watch,
+        watch.Watch,
         "own_trouble",
         "    if own.unchanged_for >= late_seconds:",
         "    if False:",
@@ -392,6 +387,47 @@ _EDITS = (
         "return crm.is_reserve",
         "return crm.reserve is not None",
         CROWDS,
+    ),
+    # Whom a record concerns.
+    (
+        "tell-nobody-of-a-probe",
+        news,
+        "_nodes",
+        "if any(_is_probed(state, one) for one in services for state in (before, after)):",
+        "if False:",
+        MIXED,
+    ),
+    (
+        "tell-only-the-new-place",
+        news,
+        "_nodes",
+        "found |= _places(before, service_id) | _places(after, service_id)",
+        "found |= _places(after, service_id)",
+        MIXED,
+    ),
+    (
+        "tell-no-node-of-its-own-status",
+        news,
+        "_nodes",
+        "return frozenset(found)",
+        "return frozenset(found - set(_changed(before.nodes, after.nodes)))",
+        MIXED,
+    ),
+    (
+        "give-a-service-without-its-definition",
+        news,
+        "_configured",
+        "found |= _places(after, service_id) - _places(before, service_id)",
+        "pass",
+        OPERATORS,
+    ),
+    (
+        "keep-a-record-whatever-is-new",
+        news_index,
+        "is_old_news",
+        "return entry.sequence <= known",
+        "return True",
+        MIXED,
     ),
     # Floors.
     (

@@ -25,7 +25,7 @@ from ansible_collections.holdfast.ha.tests.mutation.tested_mutations import TEST
 # Takes longer to import than most of the tests take.
 importlib.import_module("hypothesis")
 
-WORDS = ("-q", "-p", "no:cacheprovider", "--assert=plain")
+WORDS = ("-q", "-p", "no:cacheprovider", "--assert=plain", "--tb=native")
 
 PASSED, FOUND, BROKEN = "passed", "found", "broken"
 """A test passed; it failed by what it asserts; or it, or what it needs, raised something else."""

@@ -11,6 +11,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     freed_leases,
     health,
     memory,
+    watch,
 )
 from ansible_collections.holdfast.ha.tests.mutation.making import Mutation, edited
 from ansible_collections.holdfast.ha.tests.simulation import random_scenario
@@ -19,6 +20,7 @@ MIXED = random_scenario.MIXED
 LEFT = random_scenario.LEFT
 OPERATORS = random_scenario.OPERATORS
 HELD = random_scenario.HELD
+STARVED = random_scenario.STARVED
 FENCES = random_scenario.FENCES
 
 _EDITS = (
@@ -66,29 +68,13 @@ _EDITS = (
     ),
     (
         "let-the-own-renewal-be-four-times-as-late",
-        health.Watch,
+        watch.Watch,
         "own_trouble",
         "own.unchanged_for >= late_seconds",
         "own.unchanged_for >= 4 * late_seconds",
         HELD,
     ),
-    (
-        "count-silence-from-the-last-heartbeat-alone",
-        health.Watch,
-        "silent_for",
-        "max(self.changed[node], self.watched_since)",
-        "self.changed[node]",
-        HELD,
-    ),
     # Deadlines and fences.
-    (
-        "suspect-a-node-one-round-early",
-        health,
-        "judge",
-        "    if age < timing.suspect_after:",
-        "    if age < timing.suspect_after - 0.5:",
-        MIXED,
-    ),
     (
         "fence-a-node-twice-at-once",
         fencing,

@@ -94,7 +94,7 @@ _EDITS = (
     (
         "drop-pending-fences-from-the-record",
         state_codec,
-        "_plain",
+        "row_of",
         "row.update(_proof_row(status), **_pending_row(status))",
         "row.update(_proof_row(status))",
         MIXED,
@@ -110,7 +110,7 @@ _EDITS = (
     (
         "drop-the-state-under-a-freeze-from-the-record",
         state_codec,
-        "_plain",
+        "row_of",
         'row["state"] = row.pop("before", status.state.value)',
         'row.pop("before", None)',
         OPERATORS,
@@ -127,8 +127,8 @@ _EDITS = (
         "drop-the-generation-from-the-report",
         report,
         "report_document",
-        "**_row(report),",
-        '**{key: one for key, one in _row(report).items() if key != "generation"},',
+        "**values_by_name(report),",
+        '**{key: one for key, one in values_by_name(report).items() if key != "generation"},',
         STALE,
     ),
     (
@@ -143,8 +143,8 @@ _EDITS = (
         "drop-the-floor-of-commands-from-the-report",
         report,
         "report_document",
-        "**_row(report),",
-        '**{key: one for key, one in _row(report).items() if key != "commands"},',
+        "**values_by_name(report),",
+        '**{key: one for key, one in values_by_name(report).items() if key != "commands"},',
         STALE,
     ),
 )

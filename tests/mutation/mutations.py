@@ -75,7 +75,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     MOVING,
     ServiceState,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import records
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import record_format
 from ansible_collections.holdfast.ha.tests.mutation.cycle_mutations import CYCLE_MUTATIONS
 from ansible_collections.holdfast.ha.tests.mutation.judging_mutations import JUDGING_MUTATIONS
 from ansible_collections.holdfast.ha.tests.mutation.local_mutations import LOCAL_MUTATIONS
@@ -84,6 +84,9 @@ from ansible_collections.holdfast.ha.tests.mutation.making import (
     changed,
     nothing,
     returns,
+)
+from ansible_collections.holdfast.ha.tests.mutation.placement_mutations import (
+    PLACEMENT_MUTATIONS,
 )
 from ansible_collections.holdfast.ha.tests.mutation.record_mutations import RECORD_MUTATIONS
 from ansible_collections.holdfast.ha.tests.simulation import random_scenario
@@ -333,7 +336,11 @@ MUTATIONS = (
     ),
     Mutation("take-a-return-for-a-reboot", changed(nodes, "_has_restarted", returns(True))),
     Mutation("give-a-number-twice", changed(Round, "command", _same_uid_again)),
-    Mutation("try-a-fence-once", changed(fencing, "_handle_fence_end", _gives_up_a_fence)),
+    Mutation(
+        "try-a-fence-once",
+        changed(fencing, "_handle_fence_end", _gives_up_a_fence),
+        random_scenario.FENCES,
+    ),
     Mutation("look-at-no-service", changed(lrm_step, "_monitor", nothing), random_scenario.CLOSE),
     Mutation("keep-every-result", changed(commands, "prune", nothing)),
     Mutation("leave-failovers-open", changed(step, "_close_failovers", nothing)),
@@ -349,7 +356,9 @@ MUTATIONS = (
     Mutation(
         "trust-a-bad-checksum",
         lambda: patch.object(
-            records, "zlib", SimpleNamespace(crc32=lambda data: 7 if data else zlib.crc32(data))
+            record_format,
+            "zlib",
+            SimpleNamespace(crc32=lambda data: 7 if data else zlib.crc32(data)),
         ),
         random_scenario.OPERATORS,
     ),
@@ -408,5 +417,6 @@ MUTATIONS = (
     *CYCLE_MUTATIONS,
     *JUDGING_MUTATIONS,
     *LOCAL_MUTATIONS,
+    *PLACEMENT_MUTATIONS,
 )
 """Each is drawn as it is found soonest, mostly within a few hundred runs."""

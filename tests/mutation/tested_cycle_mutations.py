@@ -13,11 +13,17 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     freed_leases,
     health,
     standbys,
+    watch,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
     cycle as lrm_cycle,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import host_lease
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model import news
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import cluster_storage
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import (
+    news_index,
+)
 from ansible_collections.holdfast.ha.tests.mutation.making import FoundByTest, Mutation, edited
 
 _EDITS = (
@@ -91,7 +97,7 @@ _EDITS = (
         "count-held-back-proofs-at-once",
         cycle,
         "_collect",
-        "reports, crm.held_back = sort_ends(ends, observation, suspect_after, now)",
+        "reports, crm.held_back = sort_ends(ends, observation, crm.settings.timing, now)",
         "reports, crm.held_back = [end.report for end in ends], []",
         "node/test_crm.py",
         "test_the_proof_of_a_node_that_wrote_after_the_fence_waits_until_it_is_quiet",
@@ -155,7 +161,7 @@ _EDITS = (
         "believe-a-device-of-a-node-that-answers",
         candidate,
         "_sort_own_fences",
-        " or just_answered(observation, fence.node, now)",
+        " or answers",
         "",
         "node/test_crm.py",
         "test_a_candidates_proof_is_dropped_when_the_node_answers_after_it",
@@ -182,7 +188,7 @@ _EDITS = (
     # What a CRM observes.
     (
         "take-the-first-block-for-a-heartbeat",
-        health.Watch,
+        watch.Watch,
         "note_block",
         "if before is not None or node in self._blank:",
         "if True:",
@@ -191,25 +197,25 @@ _EDITS = (
     ),
     (
         "take-no-answer-for-silence-at-once",
-        health.Watch,
+        watch.Watch,
         "_answer",
-        "return Answer.NO if now - waiting_since >= ANSWER_WAIT else Answer.UNKNOWN",
+        "return Answer.NO if now - self._waiting_since(node) >= wait else Answer.UNKNOWN",
         "return Answer.NO",
         "node/test_observer.py",
         "test_no_answer_within_a_second_of_asking_is_none",
     ),
     (
         "count-an-old-answer",
-        health.Watch,
+        watch.Watch,
         "_answer",
-        "now - answered <= ANSWER_WAIT",
-        "now - answered <= 60.0",
+        "now - self._answered_at(node) <= wait",
+        "now - self._answered_at(node) <= 60.0",
         "node/test_observer.py",
         "test_no_answer_within_a_second_of_asking_is_none",
     ),
     (
         "trust-a-lease-that-expired-without-a-watchdog",
-        health.Watch,
+        watch.Watch,
         "_watchdog_has_fired",
         "    if not ours or not reported:\n        return False",
         "    pass",
@@ -218,7 +224,7 @@ _EDITS = (
     ),
     (
         "take-an-unknown-lease-for-free",
-        health.Watch,
+        watch.Watch,
         "lease_sight",
         "        return LeaseSight.STALE\n    if lease.state is HostState.FREE",
         "        return LeaseSight.FREE\n    if lease.state is HostState.FREE",
@@ -227,7 +233,7 @@ _EDITS = (
     ),
     (
         "trust-slow-reads",
-        health.Watch,
+        watch.Watch,
         "own_trouble",
         "    if took > SLOW_STORAGE:",
         "    if False:",
@@ -343,6 +349,79 @@ _EDITS = (
         "",
         "node/test_late_free.py",
         "test_a_node_does_not_join_while_its_host_lease_is_being_freed",
+    ),
+    # Whom a record concerns.
+    (
+        "tell-only-nodes-of-services",
+        news,
+        "news",
+        " and not _differ(before, after, OF_NO_LRM | OF_SINGLE_NODES)",
+        "",
+        "cluster/model/test_news.py",
+        "test_a_change_concerns",
+    ),
+    (
+        "tell-no-node-of-what-stops-first",
+        news,
+        "_nodes",
+        "services | first",
+        "services",
+        "cluster/model/test_news.py",
+        "test_a_change_concerns",
+    ),
+    (
+        "tell-no-node-whose-predecessor-is-on-a-silent-node",
+        news,
+        "_nodes",
+        "    if turned:\n",
+        "    if False:\n",
+        "cluster/model/test_news.py",
+        "test_a_change_concerns",
+    ),
+    (
+        "keep-an-older-secret",
+        news,
+        "_concerns_all",
+        "any(resource.sources for one in (old, new) for resource in one.resources)",
+        "False",
+        "cluster/model/test_news.py",
+        "test_a_change_of_the_configuration_concerns",
+    ),
+    (
+        "take-any-index-for-the-last-one",
+        news_index.NewsIndex,
+        "note",
+        "if not self.series or before != self.sequence:",
+        "if not self.series:",
+        "storage/test_news_index.py",
+        "test_a_reader_does_not_compare_numbers_from_before_the_storage_went_back",
+    ),
+    (
+        "compare-numbers-of-two-series",
+        news_index,
+        "is_old_news",
+        " or entry.series != last.series",
+        "",
+        "storage/test_news_index.py",
+        "test_a_reader_does_not_compare_numbers_from_before_the_storage_went_back",
+    ),
+    (
+        "believe-an-index-without-a-mac",
+        news_index,
+        "read_entry",
+        "if by.signs and",
+        "if False and",
+        "storage/test_news_index.py",
+        "test_an_index_that_no_member_wrote_does_not_count",
+    ),
+    (
+        "read-the-configuration-of-each-record",
+        cluster_storage.ClusterStorage,
+        "read_orders",
+        "replace(state, config_version=needed)",
+        "state",
+        "node/test_cluster_storage.py",
+        "test_a_node_needs_the_configuration_of_the_last_change_that_concerns_it",
     ),
     # Who observes all nodes.
     (

@@ -204,7 +204,7 @@ _EDITS = (
         "follow-a-record-beside-a-damaged-one",
         lrm.LocalDaemon,
         "_make_performers",
-        "effects.ReadManagerRecord: lambda _: storage.read_manager()",
+        "effects.ReadManagerRecord: lambda _: storage.read_orders()",
         "effects.ReadManagerRecord: lambda _: storage.readable_manager()[0]",
         "node/test_lrm.py",
         "test_a_managers_record_is_not_followed_while_a_newer_one_may_be_damaged",

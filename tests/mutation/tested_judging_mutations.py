@@ -17,6 +17,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     last_look,
     nodes,
     pausing,
+    watch,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model import (
     lease_freeing,
@@ -27,6 +28,33 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.tests.mutation.making import FoundByTest, Mutation, edited
 
 _EDITS = (
+    (
+        "count-what-nobody-watched-as-silence",
+        watch.Watch,
+        "begin_look",
+        "if now - self.looked > self.settings.timing.suspect_after:",
+        "if False:",
+        "node/test_observer.py",
+        "test_silence_while_nobody_looked_is_none_but_is_no_sign_of_life_either",
+    ),
+    (
+        "count-silence-from-the-last-heartbeat-alone",
+        watch.Watch,
+        "silent_for",
+        "max(self.changed[node], self.watched_since)",
+        "self.changed[node]",
+        "node/test_observer.py",
+        "test_silence_while_nobody_looked_is_none_but_is_no_sign_of_life_either",
+    ),
+    (
+        "suspect-a-node-one-round-early",
+        health,
+        "judge",
+        "    if seen.is_fresh(timing):",
+        "    if age < timing.suspect_after - 0.5:",
+        "cluster/crm/test_rhythm.py",
+        "test_an_lrm_that_restarts_or_leaves_has_the_long_limit",
+    ),
     # By its number of commands an older record is recognised.
     (
         "count-no-permission-to-migrate",
@@ -149,7 +177,7 @@ _EDITS = (
     # What a CRM observes.
     (
         "keep-beats-from-before-a-gap",
-        health.Watch,
+        watch.Watch,
         "begin_look",
         "        self.beating.clear()\n",
         "",
@@ -158,7 +186,7 @@ _EDITS = (
     ),
     (
         "take-every-node-for-beating",
-        health.Watch,
+        watch.Watch,
         "observe",
         "node in self.beating,",
         "True,",
@@ -167,7 +195,7 @@ _EDITS = (
     ),
     (
         "ask-on-for-ever",
-        health.Watch,
+        watch.Watch,
         "ask",
         "        self.asked.pop(node, None)\n",
         "",
@@ -206,8 +234,8 @@ _EDITS = (
         "allow-writes-for-rounds-after-a-fence",
         health,
         "sort_ends",
-        "end.ended + late",
-        "end.ended + 10 * late",
+        "end.ended + timing.look",
+        "end.ended + 10 * timing.look",
         "cluster/crm/test_fence_ends.py",
         "test_a_proof_waits_for_silence_that_was_seen_until_the_look_began",
     ),
@@ -215,7 +243,7 @@ _EDITS = (
         "count-any-answer-against-a-proof",
         health,
         "sort_ends",
-        "(answers and now - end.ended > ANSWER_WAIT)",
+        "(answers and now - end.ended > wait)",
         "answers",
         "cluster/crm/test_fence_ends.py",
         "test_an_answer_speaks_against_a_proof_only_if_it_may_have_come_after_the_fence",
@@ -242,7 +270,7 @@ _EDITS = (
         "fence-who-writes-again",
         fencing,
         "order_fences",
-        "        if seen.heartbeat_age < round_.timing.suspect_after and not status.demanded:",
+        "        if seen.is_fresh(round_.timing) and not status.demanded:",
         "        if False:",
         "cluster/crm/test_nodes.py",
         "test_a_fence_inherited_from_the_last_manager_waits_for_an_own_look",

@@ -61,6 +61,7 @@ from ansible_collections.holdfast.ha.tests.mutation.making import (
     edited,
     returns,
 )
+from ansible_collections.holdfast.ha.tests.mutation.placement_mutations import TESTED_PLACEMENT
 from ansible_collections.holdfast.ha.tests.mutation.tested_cycle_mutations import (
     TESTED_CYCLE_MUTATIONS,
 )
@@ -69,6 +70,9 @@ from ansible_collections.holdfast.ha.tests.mutation.tested_driver_mutations impo
 )
 from ansible_collections.holdfast.ha.tests.mutation.tested_judging_mutations import (
     TESTED_JUDGING_MUTATIONS,
+)
+from ansible_collections.holdfast.ha.tests.mutation.tested_keepalive_mutations import (
+    TESTED_KEEPALIVE_MUTATIONS,
 )
 from ansible_collections.holdfast.ha.tests.mutation.tested_local_mutations import (
     TESTED_LOCAL_MUTATIONS,
@@ -237,7 +241,9 @@ TESTED = (
     *TESTED_CYCLE_MUTATIONS,
     *TESTED_JUDGING_MUTATIONS,
     *TESTED_DRIVER_MUTATIONS,
+    *TESTED_KEEPALIVE_MUTATIONS,
     *TESTED_LOCAL_MUTATIONS,
+    *TESTED_PLACEMENT,
     FoundByTest(
         Mutation(
             "compare-epochs-before-commands",

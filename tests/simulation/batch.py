@@ -37,8 +37,8 @@ from ansible_collections.holdfast.ha.tests.simulation.runs import (  # noqa: E40
 
 REPEAT = "tests/simulation/batch --first-seed {} --count {}"
 
-PART = 250
-"""Runs that a worker takes at a time."""
+PART = 10
+"""Runs that a worker takes at a time: half a second, by which a batch may outlast its time."""
 
 
 def run_part(part: tuple[int, int], drawing: str) -> Batch:

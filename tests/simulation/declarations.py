@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The statements of scenarios that declare a service, a rule or a policy."""
+"""The statements of scenarios that declare a service, a rule, a node or a policy."""
 
 from __future__ import annotations
 
@@ -15,11 +15,19 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Policy,
     policy_from_document,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.resources import (
+    PROPERTY_KEYS,
+    NodeProperties,
+    properties_from_options,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (
-    NodeRule,
+    APART,
+    TOGETHER,
+    LocationRule,
+    Rule,
     ServiceRule,
-    node_rule_from_options,
-    service_rule_from_options,
+    location_rule_from_options,
+    rule_from_options,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (
     Service,
@@ -42,6 +50,7 @@ SERVICE_OPTIONS: Mapping[str, str] = {
     "after": "after",
     "cpus": "cpus",
     "memory": "memory",
+    "uses": "utilization",
 }
 RESOURCE_OPTIONS: Mapping[str, str] = {
     "monitor": "monitor_interval",
@@ -50,7 +59,9 @@ RESOURCE_OPTIONS: Mapping[str, str] = {
     "monitor-within": "monitor_timeout",
 }
 VERSION = "version"
-DECLARATIONS = ("service", "rule", "policy")
+DECLARATIONS = ("service", "rule", "node", "policy")
+LOCATIONS = {"spread": APART, "near": TOGETHER}
+"""The kinds of rules about locations, with their affinity."""
 
 
 def declare(wanted: Wanted, action: Action) -> Wanted:
@@ -59,6 +70,8 @@ def declare(wanted: Wanted, action: Action) -> Wanted:
         return wanted.with_service(service(action))
     if action.verb == "rule":
         return wanted.with_rule(rule(action))
+    if action.verb == "node":
+        return wanted.with_properties(properties(action))
     if action.verb == "policy":
         return replace(wanted, policy=policy(wanted.policy, action))
     raise InputError("statement", action.verb, f"one of {', '.join(DECLARATIONS)}")
@@ -82,20 +95,36 @@ def service(action: Action) -> Service:
     return service_from_options({**options, "resources": [resource]})
 
 
-def rule(action: Action) -> NodeRule | ServiceRule:
+def properties(action: Action) -> NodeProperties:
+    """Return the properties of a statement ``node NAME [OPTION=KEY:VALUE,...]``."""
+    (name,) = action.words
+    for key in action.options:
+        if key not in PROPERTY_KEYS:
+            raise InputError("node", key, f"one of {', '.join(PROPERTY_KEYS)}")
+    rows = {key: _pairs(key, text) for key, text in action.options.items()}
+    return properties_from_options({"name": name, **rows})
+
+
+def rule(action: Action) -> Rule:
     """Return the rule of a statement.
 
-    ``rule NAME apart|together SERVICE...`` or ``rule NAME prefer|only SERVICE... NODE=NUMBER``.
+    ``rule NAME apart|together SERVICE...``, ``rule NAME prefer|only SERVICE... NODE=NUMBER`` or
+    ``rule NAME spread|near SERVICE... attribute=NAME [locations=NUMBER] [strict=yes]``.
     """
     if len(action.words) < 3:
         raise InputError("rule", " ".join(action.words), "a name, its kind and services")
     name, kind, *services = action.words
     if kind in ("apart", "together"):
-        return service_rule_from_options({"name": name, "services": services, "affinity": kind})
+        return rule_from_options({"name": name, "services": services, "affinity": kind})
+    if kind in LOCATIONS:
+        given = {key: _value(key, text) for key, text in action.options.items()}
+        options = {"name": name, "services": services, "affinity": LOCATIONS[kind]}
+        return location_rule_from_options({**options, **given})
     if kind not in ("prefer", "only"):
-        raise InputError("rule", kind, "'apart', 'together', 'prefer' or 'only'")
+        known = "'apart', 'together', 'prefer', 'only', 'spread' or 'near'"
+        raise InputError("rule", kind, known)
     nodes = {node: int(_float(node, number)) for node, number in action.options.items()}
-    return node_rule_from_options(
+    return rule_from_options(
         {"name": name, "services": services, "nodes": nodes, "strict": kind == "only"}
     )
 
@@ -129,8 +158,22 @@ def service_statement(one: Service) -> str:
     return " ".join(parts)
 
 
-def rule_statement(one: NodeRule | ServiceRule) -> str:
+def properties_statement(one: NodeProperties) -> str:
+    """Return the statement that declares the properties of a node."""
+    rows = {key: getattr(one, key) for key in PROPERTY_KEYS}
+    return " ".join(
+        ("node", one.name, *(f"{key}={_text(row)}" for key, row in rows.items() if row))
+    )
+
+
+def rule_statement(one: Rule) -> str:
     """Return the statement that declares a rule."""
+    if isinstance(one, LocationRule):
+        kind = next(kind for kind, affinity in LOCATIONS.items() if affinity == one.affinity)
+        options = [f"attribute={one.attribute}"]
+        options += [f"locations={one.locations}"] if one.locations else []
+        options += ["strict=yes"] if one.strict else []
+        return " ".join(("rule", one.name, kind, *one.services, *options))
     if isinstance(one, ServiceRule):
         return " ".join(("rule", one.name, one.affinity, *one.services))
     nodes = [f"{node}={number}" for node, number in one.nodes.items()]
@@ -152,6 +195,8 @@ def _value(key: str, text: str) -> Any:
     """Return an option's value: yes and no, numbers, lists of names, or the text itself."""
     if key == "after":
         return text.split(",")
+    if key == "uses":
+        return _pairs(key, text)
     if text in ("yes", "no"):
         return text == "yes"
     try:
@@ -168,7 +213,17 @@ def _float(key: str, text: str) -> float:
         raise InputError(key, text, "a number") from error
 
 
+def _pairs(key: str, text: str) -> dict[str, str]:
+    """Return the values in a text such as ``gpu:2,licence:1``."""
+    rows = [part.partition(":") for part in text.split(",")]
+    if not all(colon for _name, colon, _value in rows):
+        raise InputError(key, text, "NAME:VALUE, with commas between several")
+    return {name: value for name, _colon, value in rows}
+
+
 def _text(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}:{one}" for name, one in value.items())
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple):

@@ -280,6 +280,46 @@ def _device(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
             fleet.world.later(float(options["for"]), _device, fleet, (machine.name, "works"), {})
 
 
+def _loss(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
+    """A share of the datagrams from and to a node is lost for a while."""
+    for machine in machines(fleet, words[0]):
+        _disturb(fleet, machine, "loss", number(options, "share", 0.3))
+        fleet.world.later(number(options, "for", 10.0), _disturb, fleet, machine, "loss", 0.0)
+
+
+def _jitter(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
+    """Datagrams from and to a node take up to so many seconds for a while."""
+    for machine in machines(fleet, words[0]):
+        _disturb(fleet, machine, "jitter", number(options, "seconds", 0.5))
+        fleet.world.later(number(options, "for", 10.0), _disturb, fleet, machine, "jitter", 0.0)
+
+
+def _disturb(fleet: FaultyFleet, machine: Machine, what: str, value: float) -> None:
+    fleet.world.say(f"the network of {machine.name} has {what} {value:g}")
+    with fleet.world.changing(None):
+        setattr(machine, what, value)
+
+
+STARVED_FOR, RUNS_FOR = (0.1, 0.7), (0.1, 0.4)
+"""Seconds for which a daemon that is starved makes no progress, and some, in turn."""
+
+
+def _starve(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
+    """The LRM of a node makes progress now and then only."""
+    for machine in machines(fleet, words[0]):
+        _starve_on(fleet, machine.name, fleet.world.now + number(options, "for", 10.0))
+
+
+def _starve_on(fleet: FaultyFleet, name: str, until: float) -> None:
+    world = fleet.world
+    if world.now >= until or not fleet.interrupts:
+        return
+    seconds = world.random.uniform(*STARVED_FOR)
+    if world.machines[name].lies_until <= world.now:
+        fleet.hang("lrm", name, seconds)
+    world.later(seconds + world.random.uniform(*RUNS_FOR), _starve_on, fleet, name, until)
+
+
 def _agent(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """The agents of a service, or of all, do something else for a while or for good."""
     action, how = words[1], words[2]
@@ -369,6 +409,9 @@ FAULTS: Mapping[str, Verb] = {
     "kills": Verb(_kills, (0, 0), ("chance", "for")),
     "network": Verb(_network, (2, 2), ("for",)),
     "link": Verb(_link, (3, 3), ("for",)),
+    "loss": Verb(_loss, (1, 1), ("share", "for")),
+    "jitter": Verb(_jitter, (1, 1), ("seconds", "for")),
+    "starve": Verb(_starve, (1, 1), ("for",)),
     "clock": Verb(_clock, (1, 1), ("jump",)),
     "watchdog": Verb(_watchdog, (1, 1), ("late",)),
     "device": Verb(_device, (2, 2), ("seconds", "other", "for")),

@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
     effects as crm_effects,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.repair_plan import (
+    StoredRecords,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
     effects as lrm_effects,
 )
@@ -151,7 +154,10 @@ class FaultyDaemon(Daemon):
 
     def is_hindered(self) -> bool:
         fleet = self.fleet
-        return bool(self.machine.slow or fleet.killed_between or fleet.is_to_interrupt(self))
+        return bool(self.machine.slow or fleet.killed_between or self.is_to_be_interrupted())
+
+    def is_to_be_interrupted(self) -> bool:
+        return self.fleet.is_to_interrupt(self)
 
     def is_dead_by_now(self) -> bool:
         """Kill this process if it is to end after its last effect; return whether it is dead."""
@@ -167,7 +173,7 @@ class FaultyDaemon(Daemon):
             self.kill()
             return True
         seconds = self.machine.slow if kind in self.reads or kind in self.writes else 0.0
-        seconds += self.interrupt(effect, kind) if self.fleet.is_to_interrupt(self) else 0.0
+        seconds += self.interrupt(effect, kind) if self.is_to_be_interrupted() else 0.0
         if not self.alive:
             return True
         if seconds:
@@ -233,7 +239,7 @@ class FaultyCrm(FaultyDaemon, CrmDaemon):
     reads = frozenset({crm_effects.Look})
     ordering = orders | {Log}
 
-    def read_records(self) -> crm_effects.StoredRecords:
+    def read_records(self) -> StoredRecords:
         records, rules = super().read_records(), self.fleet.rules
         state, kept = read_state(rules, records.state), read_report(rules, records.kept)
         return replace(records, state=state, kept=kept)
@@ -315,6 +321,9 @@ class FaultyLrm(FaultyDaemon, LrmDaemon):
         self.hung = hung
         self.machine.beats_in = not hung
         if not hung:
+            # A heartbeat that is due is written at once.
+            beats, now = self.machine.beats, self.world.now
+            beats.restart(now, now, beats.period)
             self.machine.writes_since = self.world.now
 
     def tear(self, effect: Any) -> None:

@@ -96,6 +96,9 @@ class FaultyFleet(Fleet):
     def interrupt(self, kind: str, name: str, interruption: Interruption) -> None:
         """Let a daemon be interrupted at one of its next effects."""
         self._interruptions.setdefault((kind, name), []).append(interruption)
+        daemon = self.daemon(kind, name)
+        if daemon is not None:
+            daemon.wake(news=False)
 
     def interrupt_no_more(self) -> None:
         """Interrupt no daemon and no machine from now on."""

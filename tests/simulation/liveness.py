@@ -105,6 +105,7 @@ def mend(fleet: FaultyFleet, *, with_all: bool = True) -> None:
         for machine in world.machines.values():
             machine.reads = machine.writes = machine.network = True
             machine.slow = machine.watchdog_late = machine.clock.offset = 0.0
+            machine.loss = machine.jitter = 0.0
             machine.cut_from.clear()
             machine.device = Device(stays_off=machine.name in broken)
             thaw(fleet, machine, machine.boot)

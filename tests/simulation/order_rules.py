@@ -135,7 +135,15 @@ class OrderRules:
         self.reads_are_new(own, machine.name, begun, shown)
         settings = self._world.settings
         silent = own.clock.elapsed(machine.beats.last(shown), begun)
-        if silent < settings.timing.suspect_after - ROUNDING:
+        limit = settings.timing.suspect_after
+        if settings.timing.keepalive:
+            # Sooner only if its keepalives have stopped as well.
+            sent = own.clock.elapsed(machine.sends.last(begun), begun)
+            disturbed = max(own.loss, own.jitter, machine.loss, machine.jitter) > 0.0
+            unheard = disturbed or not own.is_linked(machine)
+            both = unheard or sent >= settings.timing.suspect_soonest - ROUNDING
+            limit = settings.timing.suspect_soonest if both else limit
+        if silent < limit - ROUNDING:
             text = f"{own.name} fences {machine.name}, which wrote {silent:.1f} s before"
             self._rules.broken("S12", text)
 

@@ -410,6 +410,33 @@ def _rule(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) 
     return "rule", ("where", kind, chance.choice(list(services))), priorities
 
 
+def _node_changes(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    """A node gets, or loses, some of its resources."""
+    options: dict[str, object] = {"attributes": f"site:{chance.choice('xyz')}"}
+    options["capacity"] = f"gpu:{chance.randint(0, 4)},licence:{chance.randint(0, 2)}"
+    return "node", (chance.choice(nodes),), options
+
+
+def _takes_more(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    """A service takes more, or less, than before."""
+    options: dict[str, object] = {"monitor": 2, "uses": f"gpu:{chance.randint(1, 3)}"}
+    return "service", (chance.choice(list(services)),), options
+
+
+def _location_rule(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    kind = chance.choice(("spread", "near"))
+    count = chance.randint(2, len(services)) if len(services) > 2 else len(services)
+    strict = {"strict": "yes"} if chance.random() < 0.3 else {}
+    return (
+        "rule",
+        ("sites", kind, *chance.sample(list(services), count)),
+        {
+            "attribute": "site",
+            **strict,
+        },
+    )
+
+
 def _rollback(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
     what = chance.choice(("all", "all", "states", "states", "reports", "configuration", "a node"))
     if what == "a node":
@@ -529,6 +556,25 @@ OPERATED: tuple[Maker, ...] = (
     _device,
 )
 """What operators do, and the faults that come in between, where all comes close together."""
+
+SCARCE_RESOURCES: tuple[Maker, ...] = (
+    *(_node_changes, _takes_more, _ask) * 3,
+    *(_location_rule, _declare, _drain, _shutdown) * 2,
+    _rule,
+    _disarm,
+    _by_hand,
+    _slow_agent,
+    _agent,
+    _crash,
+    _kill,
+    _crash_at_write,
+    _power,
+    _of_node("reset"),
+    _of_node("freeze", 6.0),
+    _storage,
+    _device,
+)
+"""What operators do and what fails where the resources of nodes are scarce."""
 
 PAUSED: tuple[Maker, ...] = (
     *(_paused_unfenced,) * 6,
@@ -698,3 +744,47 @@ STRUCK_TOGETHER: tuple[Maker, ...] = (
     _held_up,
 )
 """What happens in a cluster of more nodes, of which many are struck at once or in a row."""
+
+
+def _loss(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    node = chance.choice(("*", chance.choice(nodes)))
+    options = {"share": chance.uniform(0.1, 0.3), "for": chance.uniform(2.0, 18.0)}
+    return "loss", (node,), options
+
+
+def _jitter(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    node = chance.choice(("*", chance.choice(nodes)))
+    options = {"seconds": chance.uniform(0.1, 0.5), "for": chance.uniform(2.0, 18.0)}
+    return "jitter", (node,), options
+
+
+def _storage_stalls(
+    chance: random.Random, nodes: Sequence[str], services: Sequence[str]
+) -> list[Made]:
+    """The storage stalls for a second at most, for one node, or for each for another time."""
+    stalled = list(nodes) if chance.random() < 0.5 else [chance.choice(nodes)]
+    return [("storage", (node, "off"), {"for": chance.uniform(0.3, 1.0)}) for node in stalled]
+
+
+def _starved(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Made]:
+    """A node's daemons hardly get the processor; its sender has real-time priority."""
+    node = chance.choice(nodes)
+    return [
+        ("starve", (node,), {"for": chance.uniform(4.0, 16.0)}),
+        ("freeze", (node,), {"for": chance.uniform(0.05, 0.3)}),
+    ]
+
+
+def _one_daemon_dies(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    return "kill", (chance.choice(("lrm", "crm")), chance.choice(nodes)), {}
+
+
+HARMLESS: tuple[Maker, ...] = (
+    *(_loss, _jitter, _storage_stalls, _starved) * 3,
+    _one_daemon_dies,
+    _clock,
+)
+"""What a healthy node must get over without being fenced, alone or together."""
+
+KEEPALIVES: tuple[Maker, ...] = (*KINDS, *(_loss, _jitter, _storage_stalls, _starved) * 3)
+"""Faults beside what disturbs keepalives and heartbeats."""

@@ -13,6 +13,10 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.rhythm import (
+    LEARNING,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model import profiles
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Wanted,
 )
@@ -20,10 +24,20 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Timing,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.policy import (
+    PLACEMENTS,
     SHUTDOWN_POLICIES,
     Policy,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.profiles import (
+    PROFILES,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.resources import (
+    NodeProperties,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (
+    APART,
+    TOGETHER,
+    LocationRule,
     NodeRule,
     ServiceRule,
 )
@@ -40,18 +54,23 @@ from ansible_collections.holdfast.ha.tests.simulation.declarations import (
 from ansible_collections.holdfast.ha.tests.simulation.random_actions import (
     FENCED,
     GONE_BACK,
+    HARMLESS,
     HELD_UP,
+    KEEPALIVES,
     KINDS,
     LEFT_TO_OPERATOR,
     OPERATED,
     OPERATIONS,
     PAUSED,
+    SCARCE_RESOURCES,
     SKEWED_CONFIGURATION,
     STRUCK_TOGETHER,
     Maker,
 )
 from ansible_collections.holdfast.ha.tests.simulation.scenario import (
+    NEVER,
     Action,
+    Expectation,
     Scenario,
 )
 
@@ -72,13 +91,29 @@ STALE_LENGTH = 40.0
 
 MIXED, OPERATORS, CLOSE, LEFT, PAUSES = "mixed", "operators", "close", "left", "pauses"
 STALE, HELD, FENCES, SKEWED = "stale", "held", "fences", "skewed"
-CROWDS = "crowds"
-DRAWINGS = (MIXED, OPERATORS, CLOSE, LEFT, PAUSES, STALE, HELD, FENCES, SKEWED, CROWDS)
+CROWDS, SCARCE, FAST, STARVED = "crowds", "scarce", "fast", "starved"
+DRAWINGS = (
+    MIXED,
+    OPERATORS,
+    CLOSE,
+    LEFT,
+    PAUSES,
+    STALE,
+    HELD,
+    FENCES,
+    SKEWED,
+    CROWDS,
+    SCARCE,
+    FAST,
+    STARVED,
+)
 """What a scenario is made of: faults and operations alike; more operations; a few of both that
 come within seconds of each other, so that one falls into the middle of another; services that
 are left to their operators for a while; virtual machines that are paused; records that go back in
 time; daemons that are held up or killed at any effect; fences that fail, lie or come late; nodes
-that come back with an old configuration; or many of more nodes that are struck together."""
+that come back with an old configuration; many of more nodes that are struck together; nodes that
+declare resources and locations, of which there are few; the profile ``fast`` with faults of its two
+ways besides all others; or only what no healthy node may be fenced for, with either profile."""
 
 
 def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
@@ -87,6 +122,8 @@ def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
     sizes = range(6, 15) if drawing == CROWDS else (3, 3, 3, 4, 5)
     nodes = tuple(f"n{number}" for number in range(1, chance.choice(sizes) + 1))
     wanted = _wanted(chance, nodes)
+    if drawing == SCARCE:
+        wanted = _with_few_resources(chance, nodes, wanted)
     settings = Settings(
         watchdogs=chance.random() < 0.5,
         lease_fails=8.0,
@@ -120,8 +157,18 @@ def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
     elif drawing in (HELD, FENCES):
         actions = _spread(chance, nodes, services, HELD_UP if drawing == HELD else FENCED)
         length = PAUSED_LENGTH
+    elif drawing in (FAST, STARVED):
+        actions = _spread(chance, nodes, services, KEEPALIVES if drawing == FAST else HARMLESS)
+        if drawing == FAST or chance.random() < 0.7:
+            settings = replace(settings, timing=_with_keepalives(settings.timing))
+        # Keepalives count once they have come for a while.
+        actions = [replace(one, at=round(one.at + LEARNING, 2)) for one in actions]
+        length = SAFETY_LENGTH + LEARNING
     elif drawing == CROWDS:
         actions = _struck_together(chance, nodes, services)
+        length = PAUSED_LENGTH
+    elif drawing == SCARCE:
+        actions = _spread(chance, nodes, services, SCARCE_RESOURCES)
         length = PAUSED_LENGTH
     elif drawing == SKEWED:
         actions = _spread(chance, nodes, services, SKEWED_CONFIGURATION)
@@ -139,7 +186,16 @@ def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
         seed=seed,
         length=length,
         virtual=virtual,
+        expectations=tuple(
+            Expectation(NEVER, 0.0, ("fenced", node)) for node in nodes if drawing == STARVED
+        ),
     )
+
+
+def _with_keepalives(timing: Timing) -> Timing:
+    """Return *timing* with the times of the profile ``fast``."""
+    fast = PROFILES[profiles.FAST]
+    return replace(timing, heartbeat=fast.heartbeat, keepalive=fast.keepalive, look=fast.look)
 
 
 def _spread(
@@ -248,6 +304,32 @@ def _wanted(chance: random.Random, nodes: Sequence[str]) -> Wanted:
         kind = chance.choice(("apart", "together"))
         wanted = wanted.with_rule(ServiceRule("pair", tuple(chance.sample(ids, 2)), kind))
     return wanted
+
+
+def _with_few_resources(chance: random.Random, nodes: Sequence[str], wanted: Wanted) -> Wanted:
+    """Return *wanted* with services that take resources, and nodes that have few of them."""
+    for number in range(len(wanted.services), 6):
+        wanted = wanted.with_service(_service(chance, f"s{number}"))
+    for one in list(wanted.services.values()):
+        uses = {"gpu": chance.randint(0, 2), "licence": int(chance.random() < 0.2)}
+        uses = {name: amount for name, amount in uses.items() if amount}
+        wanted = wanted.with_service(replace(one, utilization=uses))
+    for node in nodes:
+        gpus = chance.randint(1, 4)
+        capacity = {"gpu": gpus, "licence": chance.randint(0, 1)}
+        safety = {"gpu": chance.randint(0, gpus)} if chance.random() < 0.5 else {}
+        site = {"site": chance.choice("xyz")}
+        wanted = wanted.with_properties(NodeProperties(node, capacity, safety, site))
+    ids = sorted(wanted.services)
+    for name in ("sites", "racks"):
+        if chance.random() < 0.5:
+            members = tuple(chance.sample(ids, chance.randint(2, 4)))
+            affinity = chance.choice((APART, TOGETHER))
+            number = chance.randint(2, len(members)) if affinity == APART else 0
+            strict = chance.random() < 0.3
+            wanted = wanted.with_rule(LocationRule(name, members, affinity, "site", number, strict))
+    policy = replace(wanted.policy, placement=chance.choice(PLACEMENTS))
+    return replace(wanted, policy=policy)
 
 
 def _service(chance: random.Random, service_id: str) -> Service:

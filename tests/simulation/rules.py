@@ -37,6 +37,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.se
 )
 from ansible_collections.holdfast.ha.tests.simulation.known_versions import KnownVersions
 from ansible_collections.holdfast.ha.tests.simulation.order_rules import OrderRules
+from ansible_collections.holdfast.ha.tests.simulation.placement_rules import PlacementRules
 
 if TYPE_CHECKING:
     from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.crm import (
@@ -72,7 +73,10 @@ class Rules(Checks):
         self._writers: dict[tuple[int, int], str] = {}
         self._known = KnownVersions(self.broken)
         self._orders = OrderRules(world, self)
+        self._placement = PlacementRules(self.broken)
         self._times_manager: dict[CrmDaemon, int] = {}
+        self.read_back: dict[int, tuple[object, object]] = {}
+        """Records that were read back, by their identity, with what was read."""
         self.disarmed_at = 0.0
         self.asked_for: set[str] = set()
 
@@ -148,11 +152,13 @@ class Rules(Checks):
             self.broken("S7", f"{machine.name} begins {job.uid} before its report says so")
 
     def records(self, crm: CrmDaemon, before: ClusterState | None, state: ClusterState) -> None:
-        """S3, S4, S5, S6, S10 and S12: may this be recorded as a decision, now and by this CRM?"""
+        """S3 to S6, S10 to S12: may this be recorded as a decision, now and by this CRM?"""
         name = crm.machine.name
         self._orders.ordered(name, "records a decision", confirmed=crm.confirmed)
         self._orders.works(crm.machine, crm.looked_at)
         self._written(name, before, state, crm.looked_at)
+        if before is not None and before.services is not state.services:
+            self._placement.records(name, before, state, self._world.storage.wanted)
         for node in _fences_for_silence(before, state):
             self.announces(crm, node)
 

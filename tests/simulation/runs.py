@@ -17,14 +17,17 @@ from ansible_collections.holdfast.ha.tests.simulation.play import Outcome, play
 from ansible_collections.holdfast.ha.tests.simulation.random_scenario import (
     CLOSE,
     CROWDS,
+    FAST,
     FENCES,
     HELD,
     LEFT,
     MIXED,
     OPERATORS,
     PAUSES,
+    SCARCE,
     SKEWED,
     STALE,
+    STARVED,
     random_scenario,
 )
 from ansible_collections.holdfast.ha.tests.simulation.scenario import (
@@ -44,6 +47,9 @@ LIVENESS_EACH = {
     FENCES: 2,
     SKEWED: 3,
     CROWDS: 2,
+    SCARCE: 3,
+    FAST: 4,
+    STARVED: 6,
 }
 """Of so many seeds one is a run for liveness, by how they are drawn."""
 

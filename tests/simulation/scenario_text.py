@@ -8,6 +8,7 @@ the first one are common to all of the file.  ``#`` begins a comment.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -35,6 +36,7 @@ from ansible_collections.holdfast.ha.tests.simulation.declarations import (
     DECLARATIONS,
     declare,
     policy_statement,
+    properties_statement,
     rule_statement,
     service_statement,
 )
@@ -47,6 +49,9 @@ from ansible_collections.holdfast.ha.tests.simulation.scenario import (
 
 RANGES = ("fence", "agent")
 """Settings that are a shortest and a longest time, written ``1..3``."""
+
+_NODES = re.compile(r"(?P<name>[a-z]+)(?P<from>\d+)\.\.(?P=name)(?P<to>\d+)")
+"""Nodes from one to the other, such as ``n1..n9``."""
 
 
 def read_scenarios(text: str, where: str) -> list[Scenario]:
@@ -85,6 +90,7 @@ def write_scenario(scenario: Scenario) -> str:
     wanted = scenario.wanted
     lines += [service_statement(one) for one in _in_order(wanted)]
     lines += [rule_statement(one) for one in wanted.rules()]
+    lines += [properties_statement(one) for _name, one in sorted(wanted.properties.items())]
     if policy_statement(wanted.policy):
         lines.append(policy_statement(wanted.policy))
     lines += [f"room {name} {cpu:g} {memory:g}" for name, (cpu, memory) in scenario.room.items()]
@@ -156,7 +162,7 @@ def _title(draft: _Draft, rest: str) -> None:
 
 
 def _nodes(draft: _Draft, rest: str) -> None:
-    names = tuple(node_name(one, "nodes") for one in rest.split())
+    names = tuple(node_name(one, "nodes") for word in rest.split() for one in _each(word))
     if not names or len(set(names)) != len(names):
         raise InputError("nodes", rest, "different names of nodes")
     draft.scenario = replace(draft.scenario, nodes=names)
@@ -220,13 +226,15 @@ def _room(draft: _Draft, rest: str) -> None:
 
 
 def _at(draft: _Draft, rest: str) -> None:
-    """``at SECONDS VERB WORDS... OPTION=VALUE...``."""
+    """``at SECONDS VERB WORDS... OPTION=VALUE...``; once for each node of a first word n1..n9."""
     time, verb, *more = rest.split()
     words, options = _split(" ".join(more))
-    action = Action(float(time), verb, words, options)
-    if verb not in DECLARATIONS:
-        _check_action(action)
-    draft.actions.append(action)
+    every = [(one, *words[1:]) for one in _each(words[0])] if words else [words]
+    for of_one in every:
+        action = Action(float(time), verb, of_one, options)
+        if verb not in DECLARATIONS:
+            _check_action(action)
+        draft.actions.append(action)
 
 
 def _check_action(action: Action) -> None:
@@ -262,6 +270,14 @@ def _split(text: str) -> tuple[tuple[str, ...], dict[str, str]]:
         else:
             words.append(part)
     return tuple(words), options
+
+
+def _each(word: str) -> list[str]:
+    """Return the names from one to the other of a *word* such as n1..n9, else the word."""
+    ends = _NODES.fullmatch(word)
+    if ends is None:
+        return [word]
+    return [f"{ends['name']}{number}" for number in range(int(ends["from"]), int(ends["to"]) + 1)]
 
 
 def _plain(text: str) -> bool | float | int:
@@ -304,6 +320,7 @@ STATEMENTS: Mapping[str, Callable[[_Draft, str], None]] = {
     "settings": _settings,
     "service": _declared("service"),
     "rule": _declared("rule"),
+    "node": _declared("node"),
     "policy": _declared("policy"),
     "room": _room,
     "at": _at,

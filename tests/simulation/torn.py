@@ -30,11 +30,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.sh
     Slot,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.block_file import PAGE
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.record_format import (
     Geometry,
     Kind,
-    RecordFile,
     encode_header,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
+    RecordFile,
 )
 
 if TYPE_CHECKING:

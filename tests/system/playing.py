@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 from cluster import CHECKOUT, NODES, EmbeddedCluster
+from module_archives import shared_in
 
 
 @dataclass
@@ -82,7 +83,12 @@ def player_of(inventory: Path, tmp_path: Path) -> Play:
                 *("-i", str(inventory), "-e", json.dumps(variables), *words),
             ],
             # What a playbook leaves in the folder for temporary files is seen to be its own.
-            env=ansible_environment(tmp_path, ANSIBLE_NOCOLOR="1", TMPDIR=str(tmp_path)),
+            env=ansible_environment(
+                tmp_path,
+                ANSIBLE_NOCOLOR="1",
+                TMPDIR=str(tmp_path),
+                **shared_in(tmp_path.parent / "module-archives"),
+            ),
             cwd=tmp_path,
             stdin=subprocess.DEVNULL,
             capture_output=True,

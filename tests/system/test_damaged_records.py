@@ -12,9 +12,11 @@ from pathlib import Path
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
     export,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.record_format import (
+    Kind,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
     PAGE,
-    Kind,
     RecordFile,
 )
 from cluster import NODES, PATIENCE, EmbeddedCluster

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 import yaml
 from cluster import CHECKOUT, EmbeddedCluster
+from module_archives import shared_in
 from playing import ansible_environment, write_inventory
 
 PAGES = sorted(
@@ -80,6 +81,7 @@ def shell(cluster: EmbeddedCluster, tmp_path: Path) -> dict[str, str]:
         PATH=f"{commands}:{os.environ['PATH']}",
         PYTHONPATH=str(library),
         HOLDFAST_CONFIG=str(cluster.config("n1")),
+        **shared_in(tmp_path.parent / "module-archives"),
     )
 
 

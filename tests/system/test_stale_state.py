@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import Kind
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.record_format import (
+    Kind,
+)
 from cluster import NODES, PATIENCE, EmbeddedCluster
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))

@@ -5,12 +5,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from testbed import lab, network
@@ -20,9 +18,9 @@ from testbed.long import run as run_long
 from testbed.node import Node
 from testbed.soak import add_options as add_soak_options
 from testbed.soak import run as run_soak
+from testbed.standing import Standing
 
-RECORD = Path("/run/holdfast-testbed.json")
-"""Which process keeps the lab that ``up`` started."""
+STANDING = Standing("testbed")
 
 RELEASE = "13"
 """Debian's release on the nodes, if none is asked for."""
@@ -85,16 +83,20 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("layer", nargs="?", default="")
     serve.set_defaults(act=_serve)
 
-    commands.add_parser("down", help="take it away again").set_defaults(act=_down)
+    commands.add_parser("down", help="take it away again").set_defaults(
+        act=lambda options: STANDING.down()
+    )
 
     enter = commands.add_parser("enter", help="run a command in the testbed's lab, or a shell")
     enter.add_argument("command", nargs=argparse.REMAINDER)
-    enter.set_defaults(act=lambda options: _enter(_without_dashes(options.command) or ["bash"]))
+    enter.set_defaults(
+        act=lambda options: STANDING.enter(_without_dashes(options.command) or ["bash"])
+    )
 
     on_node = commands.add_parser("on", help="run a command on a node")
     on_node.add_argument("node")
     on_node.add_argument("command", nargs=argparse.REMAINDER)
-    on_node.set_defaults(act=_in_lab(_run_on))
+    on_node.set_defaults(act=STANDING.in_lab(_run_on))
 
     fault = commands.add_parser("fault", help="do something to a node, or end it")
     fault.add_argument("node")
@@ -102,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     fault.add_argument(
         "more", nargs="*", help="which way; how the storage is; how wrong; which unit"
     )
-    fault.set_defaults(act=_in_lab(_fault))
+    fault.set_defaults(act=STANDING.in_lab(_fault))
     return parser
 
 
@@ -153,33 +155,11 @@ def _test(options: argparse.Namespace) -> int:
 
 
 def _up(options: argparse.Namespace) -> int:
-    if _record():
+    if STANDING.found():
         sys.stderr.write("testbed: it is up already; take it down first\n")
         return 2
     base(options.release, options.layer)
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.setsid()
-        os.dup2(writer, 1)
-        os._exit(_own_lab(options))
-    os.close(writer)
-    with os.fdopen(reader) as said:
-        for line in said:
-            sys.stdout.write(line)
-            if line.startswith("ready"):
-                return 0
-    return 1
-
-
-def _own_lab(options: argparse.Namespace) -> int:
-    """Be the one who keeps the lab of ``up``, until ``down`` ends this process."""
-    RECORD.write_text(json.dumps({"keeper": os.getpid()}))
-    words = ["serve", str(options.nodes), options.release, options.layer]
-    try:
-        return lab.run([sys.executable, "-m", "testbed", *words])
-    finally:
-        RECORD.unlink(missing_ok=True)
+    return STANDING.up(["serve", str(options.nodes), options.release, options.layer])
 
 
 def _serve(options: argparse.Namespace) -> int:
@@ -192,39 +172,6 @@ def _serve(options: argparse.Namespace) -> int:
         sys.stdout.flush()
         signal.pause()
     return 0
-
-
-def _down(_options: argparse.Namespace) -> int:
-    found = _record()
-    if found is None:
-        sys.stderr.write("testbed: it is not up\n")
-        return 0
-    os.kill(found["keeper"], signal.SIGTERM)
-    until = time.monotonic() + lab.CLEANING
-    while RECORD.exists() and time.monotonic() < until:
-        time.sleep(0.05)
-    return 0
-
-
-def _in_lab(act):
-    """Return *act* for a process in the lab; one outside calls this program again in it."""
-    return lambda options: act(options) if lab.folder() else _enter(_myself())
-
-
-def _myself() -> list[str]:
-    return [sys.executable, "-m", "testbed", *sys.argv[1:]]
-
-
-def _enter(command: list[str]) -> int:
-    found = _record()
-    if found is None:
-        sys.stderr.write("testbed: it is not up\n")
-        return 2
-    place, first = _lab_of(found["keeper"])
-    namespaces = ("-m", "-n", "-p", "-C", "-i", "-u")
-    words = ["nsenter", "-t", str(first), *namespaces, f"--wdns={Path.cwd()}", "--", *command]
-    environment = {**os.environ, lab.FOLDER: str(place)}
-    return subprocess.run(words, env=environment, check=False).returncode
 
 
 def _run_on(options: argparse.Namespace) -> int:
@@ -243,29 +190,6 @@ def _fault(options: argparse.Namespace) -> int:
         return 2
     FAULTS[options.what](Node(place, int(options.node[1:])), *options.more)
     return 0
-
-
-def _record() -> dict[str, int] | None:
-    """Return what ``up`` wrote, if its process still runs."""
-    try:
-        found = json.loads(RECORD.read_text())
-        words = Path(f"/proc/{found['keeper']}/cmdline").read_bytes().split(b"\0")
-    except (OSError, ValueError):
-        return None
-    return found if b"testbed" in words else None
-
-
-def _lab_of(keeper: int) -> tuple[Path, int]:
-    """Return folder and first process of the lab that the process *keeper* keeps."""
-    (janitor,) = _children(keeper)
-    (unshare,) = _children(janitor)
-    (first,) = _children(unshare)
-    words = Path(f"/proc/{first}/cmdline").read_bytes().split(b"\0")
-    return Path(os.fsdecode(words[words.index(b"testbed.inside") + 1])), first
-
-
-def _children(pid: int) -> list[int]:
-    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def _without_dashes(words: list[str]) -> list[str]:

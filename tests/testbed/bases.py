@@ -44,8 +44,13 @@ LAYERS = {
         *("postgresql", "libvirt-daemon-system", "libvirt-daemon-driver-qemu", "libvirt-clients"),
         "qemu-system-x86",
     ),
+    "machine": (
+        *("udev", "e2fsprogs", "nfs-common", "nfs-kernel-server", "rpcbind", "open-iscsi"),
+        *("multipath-tools", "lvm2", "sg3-utils"),
+    ),
 }
-"""What some nodes have besides, by name: of what an operator makes services, all stopped."""
+"""What some nodes have besides, by name, all stopped: of what an operator makes services; what a
+machine with a kernel of its own needs for storage over the network."""
 
 MASKED = (
     *("apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "e2scrub_all.timer"),

@@ -7,14 +7,18 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from module_archives import shared_in
+from testbed.bases import base
 from testbed.machine import STORAGE
 from testbed.node import Node, wait_until
 from testbed.whole import Testbed
@@ -28,9 +32,6 @@ SSH = (
     " -o ConnectTimeout=10"
 )
 """Options of ssh for nodes that are installed again with each testbed."""
-
-PLAY = 400.0
-"""Seconds for a playbook; it takes less than one minute on an idle machine."""
 
 TIMES = {"13": {"io_timeout": 2, "watchdog_timeout": 10}, "12": {"io_timeout": 2}}
 """Profiles by release of Debian: 3.8 has no watchdog time but 60 s."""
@@ -66,7 +67,8 @@ class NoStatusError(Exception):
 class Deployment:
     """What is deployed on a testbed, and how; ``fencing`` says whether there are fence devices.
 
-    The cluster's files are in a folder, or on the block device *storage*.
+    The cluster's files are in a folder, or on the block device *storage*; *more* are further
+    variables of the inventory.
     """
 
     def __init__(
@@ -76,11 +78,15 @@ class Deployment:
         fencing: bool = True,
         timing: Any = None,
         storage: str = FOLDER,
+        more: Mapping[str, Any] | None = None,
     ) -> None:
         self.testbed = testbed
         self.storage = storage
+        self.more = more or {}
         self.folder = testbed.folder / "ansible"
         self.folder.mkdir(exist_ok=True)
+        # Not beside the testbed, which may stay while the code changes.
+        self._archives = tempfile.TemporaryDirectory(prefix="holdfast-archives-")
         self.timing = {"fence_limit": 1000, **(timing or {})}
         self.first_check: Played | None = None
         self.first_run: Played | None = None
@@ -111,6 +117,7 @@ class Deployment:
             "holdfast_lease_proof": True,
             "holdfast_fence_devices": devices,
             "holdfast_fence_nodes": levels,
+            **self.more,
         }
         hosts = {
             node.name: {"ansible_host": node.address, "holdfast_host_id": node.number}
@@ -141,17 +148,23 @@ class Deployment:
                 "ANSIBLE_NOCOLOR": "1",
                 # A Unix socket's path has at most 107 bytes.
                 "ANSIBLE_SSH_CONTROL_PATH_DIR": "/run/lock",
+                **(self._shared_archives() if checkout == CHECKOUT else {}),
             },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=PLAY,
+            timeout=self.testbed.play_seconds,
             check=False,
         )
         recap = [match for line in done.stdout.splitlines() if (match := RECAP.match(line))]
         changed = {match["node"]: int(match["changed"]) for match in recap}
         return Played(done.returncode, changed, done.stdout)
+
+    def _shared_archives(self) -> dict[str, str]:
+        """Return variables for archives of modules that all runs share, for the nodes' Python."""
+        *_layers, root = base(self.testbed.release)
+        return shared_in(Path(self._archives.name), f"chroot {shlex.quote(str(root))} python3")
 
     def deploy_first(self) -> None:
         """Deploy on machines that were only installed, after asking what that would do."""

@@ -28,6 +28,7 @@ FOLDER = "HOLDFAST_LAB"
 
 PREFIX = "holdfast-lab-"
 PLACE = Path("/var/tmp")
+TESTS = Path(__file__).resolve().parent.parent
 CGROUP = Path("/sys/fs/cgroup")
 """Where control groups are in a lab: those of the lab alone."""
 
@@ -108,7 +109,8 @@ def _keep(command: Sequence[str], told: int) -> int:
     first = [sys.executable, "-m", "testbed.inside", str(place), *command]
     lab = subprocess.Popen(
         ["unshare", *NAMESPACES, "--fork", "--kill-child", *first],
-        env={**os.environ, FOLDER: str(place)},
+        # What stands for hardware loads this package, too.
+        env={**os.environ, "PYTHONPATH": str(TESTS), FOLDER: str(place)},
         preexec_fn=lambda: _enter(group),
     )
     ended = os.pidfd_open(lab.pid)

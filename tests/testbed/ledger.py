@@ -4,8 +4,9 @@
 
 Called with an address and the ledger's file.  A POST adds a line with its body, and is
 answered when that stands on the storage; meanwhile a line without one is added ten times a
-second.  Each line begins with the node and the process that wrote it.  It runs on the
-nodes, with nothing but Python.
+second.  With the address of an observer the process also sends a datagram there ten times a
+second, whatever the storage does.  Each line begins with the node and the process that wrote it.
+It runs on the nodes, with nothing but Python.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 PORT = 8080
+OBSERVER_PORT = 8081
 BEAT = 0.1
 
 
@@ -43,6 +45,17 @@ class Ledger:
             self.add("-")
             time.sleep(BEAT)
 
+    def show_life(self, observer, service):
+        """Send a datagram with the service and the process, again and again."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as mouth:
+            while True:
+                try:
+                    mouth.sendto(f"{service} {self._owner}".encode(), (observer, OBSERVER_PORT))
+                except OSError:
+                    # Without a network nothing is seen; the ledger has it all the same.
+                    pass
+                time.sleep(BEAT)
+
 
 def handler(ledger):
     class Handler(BaseHTTPRequestHandler):
@@ -65,8 +78,11 @@ def handler(ledger):
 
 
 def main():
-    address, path = sys.argv[1:]
+    address, path, *observer = sys.argv[1:]
     ledger = Ledger(path)
+    for one in observer:
+        words = (one, Path(path).stem)
+        threading.Thread(target=ledger.show_life, args=words, daemon=True).start()
     server = ThreadingHTTPServer((address, PORT), handler(ledger))
     threading.Thread(target=ledger.beat, daemon=True).start()
     server.serve_forever()

@@ -9,6 +9,7 @@ Every node has a network namespace named after it, with ``eth0`` on the first br
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 CLUSTER, BOARDS = 0, 1
 """The two networks: 10.77.0.0/24 and 10.77.1.0/24."""
@@ -46,7 +47,12 @@ def build(nodes: int) -> None:
 
 
 def switch_off(number: int) -> None:
-    """Let a node's interfaces go dark, and forget every address that they were given."""
+    """Let a node's interfaces go dark, and forget every address that they were given.
+
+    A machine with a kernel of its own has no namespace, and takes its interfaces with it.
+    """
+    if not Path(f"/run/netns/n{number}").exists():
+        return
     for network in (CLUSTER, BOARDS):
         _ip("-n", f"n{number}", "link", "set", f"eth{network}", "down")
         _ip("-n", f"n{number}", "address", "flush", "dev", f"eth{network}")
@@ -73,6 +79,13 @@ def cut(name: str, network: int = CLUSTER, way: str = BOTH) -> None:
         _nft(name, _drop(f"eth{network}"))
 
 
+def lose(name: str, percent: int, network: int = CLUSTER) -> None:
+    """Let that many of a hundred packets get lost on a node's cable, in each direction."""
+    heal(name, network)
+    _nft("", _drop(_cable(name, network), percent))
+    _nft(name, _drop(f"eth{network}", percent))
+
+
 def heal(name: str, network: int = CLUSTER) -> None:
     """Let everything pass again."""
     cable = _cable(name, network)
@@ -96,12 +109,13 @@ def _cable(name: str, network: int) -> str:
     return f"{name}-{network}"
 
 
-def _drop(interface: str) -> str:
-    """Return rules that drop all that comes in over an interface, before anything looks at it."""
+def _drop(interface: str, percent: int = 100) -> str:
+    """Return rules that drop what comes in over an interface, before anything looks at it."""
+    rule = "drop" if percent == 100 else f"numgen random mod 100 < {percent} drop"
     return (
         f"table netdev {interface} {{\n"
         f'  chain cut {{\n    type filter hook ingress device "{interface}" priority 0;'
-        " policy drop;\n  }\n}\n"
+        f" policy accept;\n    {rule}\n  }}\n}}\n"
     )
 
 

@@ -66,7 +66,7 @@ class Node:
         (self._here / "watchdog").touch()
         for number, folder in enumerate(base):
             (self._here / f"base-{number}").symlink_to(folder)
-        (self._here / "clock").write_text(str(clock_start))
+        (self._here / "start").write_text(f"testbed.machine {self.number} {clock_start}")
         (self._here / "path").write_text("ok")
         etc = self._here / "tree/upper/etc"
         (etc / "hostname").write_text(f"{self.name}\n")
@@ -113,7 +113,7 @@ class Node:
     def wait_booted(self, timeout: float = BOOT) -> None:
         """Wait until the node answers over ssh."""
         until = time.monotonic() + timeout
-        while not self._answers_ssh():
+        while not self.answers():
             if time.monotonic() > until:
                 raise TimeoutError(f"{self.name} does not answer: {self.console()[-800:]}")
             time.sleep(0.05)
@@ -137,6 +137,10 @@ class Node:
     def cut_network(self, way: str = network.BOTH, which: int = network.CLUSTER) -> None:
         """Cut the node's cable, in one direction or both."""
         network.cut(self.name, which, way)
+
+    def lose_packets(self, percent: int) -> None:
+        """Let that many of a hundred packets of the node's cable get lost, in each direction."""
+        network.lose(self.name, percent)
 
     def heal_network(self, which: int = network.CLUSTER) -> None:
         """Repair the node's cable."""
@@ -250,7 +254,8 @@ class Node:
             timeout=CALL,
         )
 
-    def _answers_ssh(self) -> bool:
+    def answers(self) -> bool:
+        """Return whether the node's system answers over the network, by its ssh."""
         try:
             with socket.create_connection((self.address, 22), timeout=1.0) as talk:
                 return talk.recv(4) == b"SSH-"
@@ -259,15 +264,19 @@ class Node:
 
 
 def wait_until(condition: Callable[[], Any], timeout: float, what: str) -> Any:
-    """Wait until *condition* returns something true, and return that."""
+    """Wait until *condition* returns something true, and return that.
+
+    One that takes long is asked less often, so that waiting takes no CPU time from the nodes.
+    """
     until = time.monotonic() + timeout
     while True:
+        begun = time.monotonic()
         found = condition()
         if found:
             return found
         if time.monotonic() > until:
             raise TimeoutError(f"not within {timeout:.0f} s: {what}")
-        time.sleep(0.1)
+        time.sleep(min(max(0.1, 3.0 * (time.monotonic() - begun)), 1.0))
 
 
 def hold_still(seconds: float) -> None:

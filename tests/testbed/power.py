@@ -126,11 +126,12 @@ def _on(number: int) -> None:
     lab.remove_group(_group(number))
     _group(number).mkdir(exist_ok=True)
     here = _here(number)
-    start = (here / "clock").read_text()
+    # Module and arguments of the program that is the machine while it has power.
+    words = (here / "start").read_text().split()
     with (here / "console").open("ab") as console:
         # Twice removed, so that the lab's first process collects it.
         subprocess.run(
-            ["setsid", "--fork", sys.executable, "-m", "testbed.machine", str(number), start],
+            ["setsid", "--fork", sys.executable, "-m", *words],
             stdin=subprocess.DEVNULL,
             stdout=console,
             stderr=console,

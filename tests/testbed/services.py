@@ -10,6 +10,7 @@ process tables of all nodes.  Neither knows anything of the cluster.
 from __future__ import annotations
 
 import http.client
+import shlex
 import time
 import uuid
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from typing import Any
 
 from testbed import network
 from testbed.background import Background
-from testbed.deployment import FOLDER, Deployment
+from testbed.deployment import Deployment
 from testbed.ledger import PORT
 from testbed.node import Node
 from testbed.whole import Testbed
@@ -26,8 +27,11 @@ from testbed.whole import Testbed
 SERVICES = ("alpha", "beta")
 LEDGER = Path(__file__).with_name("ledger.py")
 PROGRAM = "/usr/local/lib/ledger.py"
-POLL = 0.02
-"""Seconds between two looks of the client and of the observer."""
+CLIENT_PAUSE = 0.05
+"""Seconds between two entries of the client."""
+
+OBSERVER_PAUSE = 0.05
+"""Seconds between two looks of the observer, each of which takes about 3 ms of CPU time."""
 
 
 def address(service: str) -> str:
@@ -47,7 +51,9 @@ def declare_services(deployment: Deployment) -> None:
     for node in deployment.testbed.nodes.values():
         node.run("sh", "-c", f"cat >{PROGRAM}", text=LEDGER.read_text())
     for service in SERVICES:
-        deployment.module("service", {"name": service, "resources": resources(service)})
+        deployment.module(
+            "service", {"name": service, "resources": resources(service, deployment.testbed)}
+        )
     rule = {"name": "sides", "services": list(SERVICES), "affinity": "apart"}
     deployment.module("rule", rule)
 
@@ -65,10 +71,16 @@ def busy_node(deployment: Deployment, *, managing: bool) -> Node:
     raise AssertionError("no such node has services")
 
 
-def resources(service: str) -> list[dict[str, Any]]:
-    """Return the resources of a service: its address and its ledger."""
-    command = f"python3 {PROGRAM} {address(service)} {FOLDER}/{mark(service)}.log"
+def ledger_path(service: str, testbed: Testbed) -> str:
+    """Return where a service has its ledger, as nodes see it."""
+    return f"{testbed.data_folder(service)}/{mark(service)}.log"
+
+
+def resources(service: str, testbed: Testbed) -> list[dict[str, Any]]:
+    """Return the resources of a service: its data, its address and its ledger."""
+    words = (PROGRAM, address(service), ledger_path(service, testbed), testbed.observer)
     return [
+        *testbed.data_resources(service),
         {
             "name": "address",
             "agent": "ocf:heartbeat:IPaddr2",
@@ -78,7 +90,7 @@ def resources(service: str) -> list[dict[str, Any]]:
             "name": "ledger",
             "agent": "ocf:holdfast:command",
             "parameters": {
-                "command": command,
+                "command": shlex.join(["python3", *(word for word in words if word)]),
                 "address": address(service),
                 "port": str(PORT),
                 "stop_timeout": "2",
@@ -107,7 +119,7 @@ class Client(Background):
     monotonic clock; ``longest`` is the longest time without a confirmation, in seconds.
     """
 
-    pause = POLL
+    pause = CLIENT_PAUSE
 
     def __init__(self, service: str) -> None:
         super().__init__()
@@ -151,7 +163,7 @@ class Observer(Background):
     instant: its processes of both were alive before and after the look.
     """
 
-    pause = POLL
+    pause = OBSERVER_PAUSE
 
     def __init__(self, testbed: Testbed) -> None:
         super().__init__()
@@ -161,28 +173,36 @@ class Observer(Background):
 
     def where(self, service: str) -> dict[str, list[int]]:
         """Return the processes of a service by node, as they are now."""
-        found = {}
-        for node in self._testbed.nodes.values():
-            lines = node.command_lines()
-            pids = [pid for pid, words in lines.items() if _is_of(service, words)]
-            if pids:
-                found[node.name] = pids
-        return found
+        return _processes_of(service, self._command_lines())
 
     def step(self) -> None:
-        """Look once at each service."""
+        """Look once at all nodes for each service."""
+        lines = self._command_lines()
         for service in SERVICES:
-            self._look(service)
+            self._judge(service, _processes_of(service, lines))
         self.looks += 1
 
-    def _look(self, service: str) -> None:
-        found = self.where(service)
+    def _command_lines(self) -> dict[str, dict[int, list[str]]]:
+        """Return the command line of each process by node and process."""
+        return {node.name: node.command_lines() for node in self._testbed.nodes.values()}
+
+    def _judge(self, service: str, found: dict[str, list[int]]) -> None:
+        """Record a service whose processes on several nodes are still alive."""
         if len(found) < 2:
             return
         # One that ended during the look was not there at the same instant.
         alive = sorted(name for name, pids in found.items() if any(map(_lives, pids)))
         if len(alive) > 1:
             self.twice.append(Sighting(service, time.monotonic(), tuple(alive)))
+
+
+def _processes_of(service: str, lines: dict[str, dict[int, list[str]]]) -> dict[str, list[int]]:
+    """Return the processes of a service by node; nodes without one are left out."""
+    found = {
+        node: [pid for pid, words in one.items() if _is_of(service, words)]
+        for node, one in lines.items()
+    }
+    return {node: pids for node, pids in found.items() if pids}
 
 
 def _is_of(service: str, words: list[str]) -> bool:
@@ -199,8 +219,8 @@ def _lives(pid: int) -> bool:
 
 def ledger(testbed: Testbed, service: str) -> list[list[str]]:
     """Return the lines of a service's ledger: node, process.start, seconds since 1970, entry."""
-    path = testbed.storage / FOLDER.rpartition("/")[2] / f"{mark(service)}.log"
-    return [line.split() for line in path.read_text().splitlines()]
+    text = testbed.read_shared(ledger_path(service, testbed))
+    return [line.split() for line in text.splitlines()]
 
 
 def owners_in_turn(testbed: Testbed, service: str) -> bool:

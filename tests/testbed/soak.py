@@ -31,6 +31,7 @@ from testbed.bases import base
 from testbed.deployment import Deployment
 from testbed.node import Node, hold_still, wait_until
 from testbed.services import SERVICES, Client, Observer, answers, declare_services, owners_in_turn
+from testbed.starvation import Starvation
 from testbed.whole import Testbed
 from testbed.workloads import database
 
@@ -79,6 +80,12 @@ def _storage(word: str) -> Callable[[Deployment, Node], None]:
     return lambda deployment, node: node.storage(word)
 
 
+def _stall(_deployment: Deployment, node: Node) -> None:
+    node.storage("hang")
+    hold_still(1.0)
+    node.storage("ok")
+
+
 def _cut(way: str) -> Callable[[Deployment, Node], None]:
     return lambda deployment, node: node.cut_network(way)
 
@@ -112,6 +119,20 @@ def _all_storage(word: str) -> Callable[[Deployment, Node], None]:
     return lambda deployment, node: deployment.testbed.storage_of_all(word)
 
 
+_starved: dict[str, Starvation] = {}
+"""What holds the daemons of a node back, by its name."""
+
+
+def _starve(_deployment: Deployment, node: Node) -> None:
+    _starved[node.name] = Starvation(node).__enter__()
+
+
+def _feed(_deployment: Deployment, node: Node) -> None:
+    starvation = _starved.pop(node.name, None)
+    if starvation is not None:
+        starvation.__exit__()
+
+
 def _for_all(word: str, bound: float) -> Fault:
     name = {"fail": "storage of all fails"}.get(word, "storage of all slow")
     begin, end = _all_storage(word), _all_storage("ok")
@@ -135,6 +156,9 @@ FAULTS = (
     Fault("storage slow", 20.0, 40.0, _storage("slow:0.3"), _storage("ok")),
     _for_all("fail", 90.0),
     _for_all("slow:0.3", 20.0),
+    Fault("storage stalls", 10.0, 0.0, _stall),
+    Fault("30 % loss", 20.0, 40.0, lambda deployment, node: node.lose_packets(30), _heal),
+    Fault("2 % of a CPU", 60.0, 120.0, _starve, _feed),
     Fault("LRM killed", 10.0, 0.0, _kill("holdfast-lrm")),
     Fault("CRM killed", 10.0, 0.0, _kill("holdfast-crm")),
     Fault("sanlock killed", 60.0, 0.0, _kill("sanlock"), smoulders=True),
@@ -152,6 +176,7 @@ ALWAYS = math.inf
 HARMLESS = {
     **dict.fromkeys(("LRM killed", "CRM killed", "disk full"), ALWAYS),
     **dict.fromkeys(("storage slow", "storage of all slow"), ALWAYS),
+    **dict.fromkeys(("storage stalls", "30 % loss", "2 % of a CPU"), ALWAYS),
     **dict.fromkeys(("network cut", "network cut from it", "network cut to it"), ALWAYS),
     **dict.fromkeys(("storage fails", "storage hangs"), 10.0),
 }
@@ -263,12 +288,29 @@ class Soak:
                 # The cluster switches on again what it fenced; what was never fenced, nobody does.
                 wait_until(lambda node=node: node.is_on or self._is_off_for_good(node), BOUND, "on")
                 node.switch_on()
+        wait_until(self._is_fencing_rehearsed, BOUND, "a rehearsal of fencing that succeeds")
         self._deployment.wait_whole(BOUND)
         wait_until(lambda: all(map(answers, SERVICES)), BOUND, "an answer of each service")
         wait_until(database.answers, BOUND, "an answer of the database")
         now = time.monotonic()
         served = "a confirmation for each client"
         wait_until(lambda: all(one.last > now for one in self._clients.values()), BOUND, served)
+
+    def _is_fencing_rehearsed(self) -> bool:
+        """Rehearse again, as the status says, if a fault kept a device from answering meanwhile.
+
+        By itself a node does that ten minutes later.
+        """
+        status = self._deployment.status()
+        failed = {
+            name
+            for name in self._deployment.testbed.nodes
+            if any(f"Fencing of {name} would fail" in one for one in status["problems"])
+        }
+        if failed and status["manager"]["active"]:
+            manager = self._deployment.testbed.nodes[status["manager"]["node"]]
+            manager.run("holdfast", "rehearse", *sorted(failed), check=False)
+        return not failed
 
     def _is_off_for_good(self, node: Node) -> bool:
         """Return whether nobody will switch a node on: it ran nothing, or its lease ran out."""
@@ -337,6 +379,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     drawn = int.from_bytes(os.urandom(4), "big")
     parser.add_argument("--seed", type=int, default=drawn, help="of the faults; drawn if not given")
     parser.add_argument("--minutes", type=float, default=5.0, help="5, if not given")
+    parser.add_argument("--profile", choices=("default", "fast"), default="default")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -344,10 +387,11 @@ def run(options: argparse.Namespace) -> int:
     if lab.folder() is None:
         base(RELEASE, LAYER)
         words = (f"--seed={options.seed}", f"--minutes={options.minutes}")
+        words = (*words, f"--profile={options.profile}")
         return lab.run([sys.executable, "-m", "testbed", "soak", *words])
-    sys.stdout.write(f"seed {options.seed}, {options.minutes:g} minutes\n")
+    sys.stdout.write(f"seed {options.seed}, {options.minutes:g} minutes, {options.profile}\n")
     with Testbed(release=RELEASE, layer=LAYER) as testbed:
-        deployment = Deployment(testbed)
+        deployment = Deployment(testbed, timing={"profile": options.profile})
         if not testbed.stood_before:
             deployment.deploy_first()
         deployment.wait_whole()

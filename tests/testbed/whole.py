@@ -9,10 +9,12 @@ import sys
 import time
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from hardware.management_board import ManagementBoard
 from testbed import lab, network
 from testbed.bases import base
+from testbed.machine import STORAGE
 from testbed.node import Node
 
 IPMI_PORT = 623
@@ -33,6 +35,12 @@ class Testbed:
 
     __test__ = False
 
+    play_seconds = 1200.0
+    """Seconds for a playbook, for which an idle machine takes less than one minute."""
+
+    observer = ""
+    """Where services show that they are active, an address; "" if their processes can be seen."""
+
     def __init__(self, count: int = 3, release: str = "13", layer: str = "") -> None:
         place = lab.folder()
         if place is None:
@@ -41,7 +49,9 @@ class Testbed:
         self._layer = layer
         self.folder = place
         self.storage = place / "storage"
-        self.nodes = {f"n{number}": Node(place, number) for number in range(1, count + 1)}
+        self.nodes = {
+            f"n{number}": self._make_node(place, number) for number in range(1, count + 1)
+        }
         self.stood_before = self.storage.exists()
         if not self.stood_before:
             self._build()
@@ -95,6 +105,21 @@ class Testbed:
     def key(self) -> str:
         """The path of the key with which ssh is let in on all nodes."""
         return str(self.folder / "key")
+
+    def data_folder(self, _service: str) -> str:
+        """Return where a service has its data: a folder on the shared storage, as nodes see it."""
+        return f"{STORAGE}/test"
+
+    def data_resources(self, _service: str) -> list[dict[str, Any]]:
+        """Return the resources that a service needs before it has that folder."""
+        return []
+
+    def read_shared(self, path: str) -> str:
+        """Return the content of a file on the shared storage, by its path on the nodes."""
+        return (self.storage / Path(path).relative_to(STORAGE)).read_text()
+
+    def _make_node(self, place: Path, number: int) -> Node:
+        return Node(place, number)
 
     def _build(self) -> None:
         """Lay the cables and install the nodes."""

@@ -22,6 +22,8 @@ from ansible.playbook.block import Block
 from ansible.playbook.play import Play
 from ansible.playbook.task import Task
 from ansible_collections.holdfast.ha.plugins.module_utils._declarations import (
+    CONFIGURATION,
+    NODE_PROPERTIES,
     POLICY,
     RULE,
     SERVICE,
@@ -195,7 +197,8 @@ def mistakes(place, values, options):
 def declared_mistakes(place, values, prefix=""):
     """Return what is wrong with services, rules and policy, whose options *values* only hold."""
     found = []
-    for kind, options in (("services", SERVICE), ("rules", RULE)):
+    kinds = {"services": SERVICE, "rules": RULE, "node_properties": NODE_PROPERTIES}
+    for kind, options in kinds.items():
         rows = values.get(f"{prefix}{kind}")
         for row in rows if isinstance(rows, list) else ():
             found += mistakes(f"{place}.{kind}", row, options)
@@ -266,7 +269,7 @@ def play_mistakes(place, play):
 def variable_mistakes(place, values):
     """Return what is wrong with variables of the inventory or of a run."""
     known = {key for one in PLAYBOOK_VARIABLES.values() for key in one}
-    known |= documented_variables() | {"holdfast_services", "holdfast_rules", "holdfast_policy"}
+    known |= documented_variables() | {f"holdfast_{kind}" for kind in CONFIGURATION.argument_spec}
     strange = [key for key in values if key not in known and not key.startswith("ansible_")]
     found = [f"{place}: no page has the variable {key}" for key in strange]
     for playbook, variables in PLAYBOOK_VARIABLES.items():

@@ -12,6 +12,7 @@ import yaml
 from ansible_collections.holdfast.ha.plugins.filter import own as own_file
 from ansible_collections.holdfast.ha.plugins.module_utils._declarations import (
     CONFIGURATION,
+    NODE_PROPERTIES,
     POLICY,
     RULE,
     SERVICE,
@@ -27,7 +28,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Policy,
     policy_document,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.resources import (
+    PROPERTY_KEYS,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (
+    LocationRule,
     NodeRule,
     ServiceRule,
     rule_document,
@@ -41,7 +46,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.ope
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAYBOOKS = ROOT / "playbooks"
-OTHERS = ("deploy", "remove", "cluster_key", "quickstart", "quickstart_remove")
+OTHERS = ("deploy", "remove", "storage_change", "cluster_key", "quickstart", "quickstart_remove")
 """Those that make a cluster, take it away or change all nodes: their variables are of the group."""
 
 AWX = "awx"
@@ -180,7 +185,7 @@ def test_whether_a_node_was_fenced_by_hand_is_looked_at_before_it_is_used_again(
     assert look < min(row for row, task in enumerate(play["tasks"]) if acts & set(task))
 
 
-DECLARED = {"services": "[]", "rules": "[]", "policy": "{}"}
+DECLARED = {"services": "[]", "rules": "[]", "node_properties": "[]", "policy": "{}"}
 """What can be declared, each as a variable holdfast_KIND, and what that is if it is not there."""
 
 
@@ -208,8 +213,10 @@ def test_everything_that_can_be_declared_of_a_service_rule_or_policy_can_be_by_t
     for rule in (
         NodeRule("a", ("b",), {"n1": 1}),
         ServiceRule("a", ("b", "c"), "apart"),
+        LocationRule("a", ("b", "c"), "apart", "site", 2),
     ):
         assert set(rule_document(rule)) <= set(RULE.argument_spec)
+    assert {*PROPERTY_KEYS, "name", "state"} == set(NODE_PROPERTIES.argument_spec)
 
 
 def test_the_playbook_awx_uses_the_variables_that_it_checks():

@@ -243,6 +243,24 @@ def test_settings_of_sanlock_that_the_role_did_not_write_are_kept(text, own):
     assert evaluated("leases", "__leases_own", **{"__leases_present": read}) is own
 
 
+NOWAYOUT = "/sys/class/watchdog/watchdog{}/nowayout"
+
+
+@pytest.mark.parametrize(
+    ("lines", "stuck"),
+    [
+        ([f"{NOWAYOUT.format(0)}:0", f"{NOWAYOUT.format(1)}:1"], ""),
+        ([f"{NOWAYOUT.format(0)}:1", f"{NOWAYOUT.format(1)}:0"], NOWAYOUT.format(0)),
+        ([], ""),
+    ],
+    ids=["the second", "the first", "none"],
+)
+def test_the_watchdog_that_wdmd_takes_is_refused_if_it_cannot_be_released(lines, stuck):
+    names = ("__leases_first_watchdog", "__leases_stuck_watchdog")
+    found = evaluated("leases", *names, __leases_watchdogs={"stdout_lines": lines})
+    assert (found or "") == stuck
+
+
 @pytest.mark.parametrize("role", ROLES)
 def test_a_boolean_that_is_given_on_the_command_line_as_a_text_is_a_condition_all_the_same(role):
     booleans = [name for name, option in options_of(role).items() if option["type"] == "bool"]

@@ -108,12 +108,13 @@ class Browser:
     def ask(self, expression: str) -> Any:
         """Return the value of a JavaScript expression in the page.
 
-        In the moment in which another page comes there is none to ask: it is asked then.
+        In the moment in which another page comes there is none to ask, or only a part of it: it
+        is asked then.
         """
         asked = {"expression": expression, "returnByValue": True}
         until = time.monotonic() + DEADLINE
         said = self._answer("Runtime.evaluate", asked)
-        while "error" in said and time.monotonic() < until:
+        while _failed(said) and time.monotonic() < until:
             time.sleep(0.05)
             said = self._answer("Runtime.evaluate", asked)
         assert "error" not in said, said["error"]
@@ -174,3 +175,8 @@ class Browser:
         message, _separator, self._rest = self._rest.partition(b"\0")
         said: dict[str, Any] = json.loads(message)
         return said
+
+
+def _failed(said: dict[str, Any]) -> bool:
+    """Return whether an expression could not be asked, or met no whole page."""
+    return "error" in said or "exceptionDetails" in said.get("result", {})

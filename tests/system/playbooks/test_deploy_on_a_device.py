@@ -73,7 +73,7 @@ def test_a_cluster_is_made_once_and_removed_once_and_check_mode_says_so_before(l
     before = Path(lab.lun).read_bytes()
     assert lab.deploy(**ROOM).changed == 0
     assert lab.deploy("--limit", "n3", **ROOM).changed == 0
-    assert lab.remove("--check").changed == lab.remove("--check").changed > len(NODES)
+    assert lab.remove("--check").changed > len(NODES)
     assert Path(lab.lun).read_bytes() == before
     assert lab.remove().changed > len(NODES)
     assert not any(Path(lab.lun).read_bytes()[:GRAIN])

@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.record_format import (
     Kind,
     Record,
-    RecordFile,
     encode_record,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
+    RecordFile,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
     Whiteboard,

@@ -51,3 +51,13 @@ def test_a_daemon_that_ends_or_hangs_is_started_anew_and_no_service_notices(clus
     assert node.boot_id() == boot
     assert Observer(cluster.testbed).where("alpha") == processes
     assert client.longest < 5.0
+
+
+@pytest.mark.parametrize("unit", ["sanlock.service", "wdmd.service"])
+def test_systemd_refuses_to_restart_what_would_not_end(cluster, unit):
+    node = cluster.node_of("alpha")
+    process = node.main_process(unit)
+    done = node.run("systemctl", "restart", unit, check=False, timeout=200.0)
+    assert done.returncode != 0
+    assert "refused" in done.stderr
+    assert (node.unit_state(unit), node.main_process(unit)) == ("active", process)

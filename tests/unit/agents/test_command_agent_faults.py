@@ -188,7 +188,7 @@ def test_an_action_waits_for_the_one_before_it_and_says_so_when_it_does_not_end(
     pid = service.pid
     with open(service.state_file.with_suffix(".lock")) as lock:  # noqa: PTH123
         fcntl.flock(lock, fcntl.LOCK_EX)
-        result = service(action, timeout=6.0)
+        result = service(action, timeout=12.0)
     assert result.code == 1
     assert "another start or stop of this resource is under way" in result.reason
     assert is_running(pid)

@@ -7,6 +7,35 @@ from __future__ import annotations
 import json
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    NodeSeen,
+    Seen,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    Report,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.resources import (
+    NodeProperties,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (
+    Resource,
+    Service,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
+    ClusterState,
+    NodeState,
+    NodeStatus,
+    ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.states import (
+    ServiceState,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast import (
+    capacity,
+)
 from ansible_collections.holdfast.ha.tests.unit.module_runner import run_failing, run_ok
 from ansible_collections.holdfast.ha.tests.unit.placement.clusters import (
     instance,
@@ -78,3 +107,86 @@ def test_a_size_beyond_all_reckoning_is_an_error_and_no_crash(tmp_path):
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps(described))
     assert "too large" in run_failing("capacity_info", {"src": str(path)})
+
+
+NODES = ("n1", "n2", "n3")
+
+
+@pytest.fixture
+def services(monkeypatch):
+    """Let n1 run a service with 3 of 4 GPUs, and n2 have 2 GPUs."""
+
+    def service(name, **needs):
+        return Service(name, (Resource("r", "ocf:test:thing"),), **needs)
+
+    wanted = Wanted().with_services([service("film", utilization={"gpu": 3}, memory=100.0)])
+    for properties in (
+        NodeProperties("n1", {"gpu": 4}, {"gpu": 2}, {"site": "north"}),
+        NodeProperties("n2", {"gpu": 2, "memory": 900}),
+    ):
+        wanted = wanted.with_properties(properties)
+    state = ClusterState(
+        services={"film": ServiceStatus(ServiceState.STARTED, "n1")},
+        nodes={name: NodeStatus(NodeState.ONLINE) for name in NODES},
+    )
+    rooms = {name: NodeSeen(0.0, report=Report(name, room=(4.0, 1000.0))) for name in NODES}
+    seen = Seen(0.0, 0.0, wanted, 0, rooms)
+    monkeypatch.setattr(capacity, "look", lambda _node: (state, seen))
+
+
+def asked(config, **options):
+    found = run_ok("capacity_info", {"config": config, **options})
+    assert not found["changed"]
+    return found["services"]
+
+
+def test_of_a_cluster_of_services_each_resource_is_counted(services, node_config):
+    nodes = asked(node_config)["nodes"]
+    assert set(nodes) == set(NODES)
+    gpu = {"capacity": 4, "safety_capacity": 2, "used": 3, "free": 1}
+    assert nodes["n1"]["resources"]["gpu"] == gpu
+    assert nodes["n1"]["resources"]["memory"]["free"] == 900.0
+    assert nodes["n1"]["attributes"] == {"site": "north"}
+    assert nodes["n2"]["resources"]["memory"]["capacity"] == 900
+    assert set(nodes["n3"]["resources"]) == {"cpus", "memory"}
+
+
+def test_how_many_more_services_fit_and_why_no_more(services, node_config):
+    one = {"memory": 10, "utilization": {"gpu": 1}}
+    fit = asked(node_config, parts=["fit"], size=one)["fit"]
+    assert (fit["count"], fit["nodes"]) == (3, {"n1": 1, "n2": 2})
+    assert fit["rejected"] == {
+        "n1": "needs 1 gpu; node n1 has 0 free of 4",
+        "n2": "needs 1 gpu; node n2 has 0 free of 2",
+        "n3": "needs 1 gpu; node n3 has none",
+    }
+    assert fit["reason"].startswith("no node can take it (n1: needs 1 gpu")
+    two = asked(node_config, parts=["fit"], size={"memory": 1, "utilization": {"gpu": 2}})["fit"]
+    assert (two["count"], two["nodes"]) == (1, {"n2": 1})
+    free = asked(node_config, parts=["fit"], most=4)["fit"]
+    assert (free["count"], free["reason"]) == (4, "")
+    assert asked(node_config, parts=["fit"], most=0, size=one)["fit"]["count"] == 0
+
+
+def test_a_node_that_may_not_be_lost_is_named_with_its_services(services, node_config):
+    found = asked(node_config, parts=["redundancy"])
+    assert list(found["redundancy"]) == ["n1"]
+    assert "n2: needs 3 gpu; node n2 has 2 free of 2" in found["redundancy"]["n1"]["film"]
+    assert "fit" not in found
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"size": {"memory": 1, "utilization": {"gpu": -1}}}, "utilization.gpu: -1"),
+        ({"most": -1}, "most: -1 is not accepted"),
+        ({"cluster": {}}, "mutually exclusive"),
+    ],
+)
+def test_what_cannot_be_asked_of_services_is_named(services, node_config, options, said):
+    assert said in run_failing("capacity_info", {"config": node_config, **options})
+
+
+def test_instances_of_ganeti_need_a_size_of_their_disk():
+    options = {"cluster": cluster({}, a=0), "size": {"memory": 1}}
+    assert "size.disk: None is not accepted" in run_failing("capacity_info", options)

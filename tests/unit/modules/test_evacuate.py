@@ -77,3 +77,11 @@ def test_it_is_warned_before_anything_moves(node_config, looked, module, options
 def test_what_has_room_is_not_warned_of(node_config, looked, module, options):
     run_ok(module, {"config": node_config, **options}, check=True)
     assert not looked
+
+
+def test_a_new_service_has_no_place_where_its_resource_is_missing(looked, node_config):
+    found = run_ok(
+        "place_info", {"config": node_config, "service": "new", "utilization": {"gpu": 2}}
+    )
+    assert found["node"] == ""
+    assert found["rejected"] == {name: f"needs 2 gpu; node {name} has none" for name in NODES}

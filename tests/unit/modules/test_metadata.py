@@ -19,8 +19,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
     DeltaLease,
     LeaseArea,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.record_format import (
     Kind,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
     RecordFile,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.block import (  # noqa: E501
@@ -98,10 +100,16 @@ def test_the_numbers_of_hosts_are_those_asked_for_or_the_default(options):
     assert run_ok("metadata_info", options)["max_hosts"] == 64
 
 
-def test_another_number_of_hosts_is_refused_and_not_ignored(options, created):
-    message = run_failing("metadata", {**options, "max_hosts": 8})
-    assert message.startswith("max_hosts: 8 is not accepted; expected 4")
+def test_there_can_be_room_for_more_hosts_and_never_for_fewer(options, created):
+    more = {**options, "max_hosts": 8}
+    foreseen = run_ok("metadata", more, True)
     assert run_ok("metadata", options)["metadata"]["max_hosts"] == 4
+    result = run_ok("metadata", more)
+    assert (result["changed"], result["metadata"]["max_hosts"]) == (True, 8)
+    assert result["state"] == foreseen["state"]
+    assert run_ok("metadata", more)["changed"] is False
+    message = run_failing("metadata", {**options, "max_hosts": 4})
+    assert message.startswith("max_hosts: 4 is not accepted; expected at least 8")
 
 
 def test_records_are_added_to_a_whiteboard_that_hosted_engine_made(options):

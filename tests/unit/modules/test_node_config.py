@@ -74,7 +74,7 @@ def test_the_diff_is_what_changes_in_the_file(options):
     run_ok("node_config", changed)
     assert told["diff"]["after"] == path.read_text()
     lines = set(told["diff"]["after"].splitlines()) - set(before.splitlines())
-    assert [line.strip() for line in lines] == ['"suspect_after": 5.0']
+    assert [line.strip() for line in lines] == ['"suspect_after": 5.0,']
 
 
 def test_the_folder_of_the_node_is_made(options):

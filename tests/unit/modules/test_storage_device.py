@@ -23,8 +23,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.devi
     DeviceHeader,
     encode_header,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.record_format import (
     Kind,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
     RecordFile,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.block import (  # noqa: E501

@@ -16,8 +16,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.lease_freeing import (  # noqa: E501
     Freeing,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.news import (
+    News,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     HostState,
+    KeepaliveSeen,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     Report,
@@ -33,7 +37,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interf
     HostLeaseView,
     LeaseHolder,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import Kind
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.record_format import (
+    Kind,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.board import (  # noqa: E501
     Board,
 )
@@ -189,10 +195,14 @@ class StorageStandIn:
     def read_manager(self) -> ClusterState | None:
         return given(self.state)
 
+    read_orders = read_manager
+
     def readable_manager(self) -> tuple[ClusterState | None, str]:
         return self.read_manager(), ""
 
-    def write_manager(self, state: ClusterState, freeing: Freeing = NO_FREEING) -> None:
+    def write_manager(
+        self, state: ClusterState, freeing: Freeing = NO_FREEING, news: News | None = None
+    ) -> None:
         self._write("state", state)
         self.freeing = freeing
 
@@ -235,6 +245,18 @@ class NetworkStandIn:
         self.hints: list[tuple[str, int]] = []
         self.beats: dict[str, int] = {}
         self.written: list[int] = []
+        self.requested: list[str] = []
+        self.keepalives: dict[str, list[KeepaliveSeen]] = {}
+
+    def request_keepalives(self, member: Any) -> None:
+        self.requested.append(member.name)
+
+    def take_keepalives(self) -> dict[str, list[KeepaliveSeen]]:
+        keepalives, self.keepalives = self.keepalives, {}
+        return keepalives
+
+    def has_keepalive(self, node: str) -> bool:
+        return node in self.keepalives
 
     def wrote(self, beat: int) -> None:
         self.written.append(beat)
@@ -243,7 +265,7 @@ class NetworkStandIn:
         beats, self.beats = self.beats, {}
         return beats
 
-    def ask(self, member: Any) -> None:
+    def ask(self, member: Any, _times: int = 1) -> None:
         self.asked.append(member.name)
 
     def hint(self, targets: Any) -> None:

@@ -39,8 +39,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.ope
     service,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.result import Result
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.record_format import (
     Kind,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
     RecordFile,
 )
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import calls, write_device

@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
+import threading
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import ClusterDataError
@@ -46,6 +49,44 @@ def test_with_swaps_the_result_without_them_is_printed(tmp_path, capsys, seed, t
     assert told in printed
 
 
+def test_what_n1_costs_is_said_before_the_plan_and_there_is_a_plan_without(tmp_path, capsys):
+    path = tmp_path / "cluster.data"
+    path.write_text(uneven_cluster(34))
+    assert hbal.main(["-t", str(path)]) == 0
+    before, _arrow, _rest = capsys.readouterr().out.partition(" => ")
+    assert "Keeping N+1 after every move costs 0.06193620 of the score" in before
+    assert "hbal's rule ends at 3.69363261 with 22 moves" in before
+    assert "use --ignore-n1" in before
+    assert hbal.main(["-t", str(path), "--ignore-n1"]) == 0
+    printed = capsys.readouterr().out
+    assert "to 3.69363261" in printed
+    assert "Keeping N+1" not in printed
+
+
+def test_a_search_prints_the_result_before_it(tmp_path, capsys):
+    path = tmp_path / "cluster.data"
+    path.write_text(uneven_cluster(2))
+    assert hbal.main(["-t", str(path), "--budget=0.5", "--seed", "7"]) == 0
+    printed = capsys.readouterr().out
+    assert "Before the search: 0.82353091 with 3 moves and 80.4 GiB" in printed
+    assert float(printed.partition("improved from ")[2].split()[2]) <= 0.82353091
+    assert hbal.main(["-t", str(path), "--budget=0.5", "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["score_after"] <= plan["before_search"]["score_after"]
+
+
+def test_a_signal_ends_a_search_with_the_best_plan_so_far(tmp_path, capsys):
+    path = tmp_path / "cluster.data"
+    path.write_text(uneven_cluster(2))
+    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    assert hbal.main(["-t", str(path), "--budget=600"]) == 0
+    timer.join()
+    printed = capsys.readouterr()
+    assert "Before the search" in printed.out
+    assert printed.err == "Interrupted: this is the best plan so far\n"
+
+
 def test_a_plan_is_printed_as_data(cluster, capsys):
     assert hbal.main(["-t", cluster, "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
@@ -70,6 +111,10 @@ def test_the_saved_cluster_needs_no_move(cluster, tmp_path, capsys):
         (["-X"], "-C FILE"),
         (["--like-hbal", "--swaps"], "--swaps"),
         (["--like-hbal", "--most-copied=1"], "--most-copied"),
+        (["--like-hbal", "--budget=1"], "--budget"),
+        (["--like-hbal", "--ignore-n1"], "--ignore-n1"),
+        (["--budget=0"], "0 of budget, expected more than 0"),
+        (["--seed=x"], "cannot parse"),
         (["--most-copied=x"], "cannot parse"),
         (["--most-copied=-1"], "-1 of most-copied, expected >=0"),
         (["--gain-per-gib=-0.5"], "-0.5 of gain-per-gib, expected >=0"),
@@ -95,6 +140,9 @@ MODULE = {
     "most_copied": -1,
     "gain_per_gib": 0.0,
     "swaps": False,
+    "budget": 0.0,
+    "seed": 1,
+    "keep_n1": True,
     "like_hbal": False,
 }
 
@@ -103,6 +151,10 @@ MODULE = {
     ("options", "part"),
     [
         ({"gain_per_gib": -0.1}, "gain_per_gib is -0.1"),
+        ({"budget": -1.0}, "budget is -1"),
+        ({"budget": 1e9}, "budget is 1e\\+09"),
+        ({"like_hbal": True, "budget": 5.0}, "budget cannot"),
+        ({"like_hbal": True, "keep_n1": False}, "keep_n1 cannot"),
         ({"most_moves": -2}, "most_moves is -2"),
         ({"most_copied": -5}, "most_copied is -5"),
         ({"like_hbal": True, "swaps": True}, "swaps cannot"),

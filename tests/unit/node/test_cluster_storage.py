@@ -11,6 +11,9 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Wanted,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.news import (
+    News,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     LocalService,
     LocalState,
@@ -44,12 +47,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
     EMBEDDED,
     SANLOCK,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
-    PAGE,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.record_format import (
     Kind,
     Record,
-    RecordFile,
     encode_record,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
+    PAGE,
+    RecordFile,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
     NODES,
@@ -97,6 +102,46 @@ def test_a_report_whose_number_is_known_is_not_read_again(storages):
     assert first.read_report(2, second.own_report_number()).commands == 2
     second.write_report(Report("n2", "boot", commands=3))
     assert first.read_report(2).commands == 3
+
+
+def test_a_node_reads_the_records_that_concern_it_and_keeps_the_last_one_else(storages):
+    first, second, third = storages
+    epoch = first.leases.acquire(MANAGER_LEASE)
+    state = ClusterState(epoch=epoch, manager="n1", config_version=4, commands=1)
+    first.write_manager(state)
+    kept = third.read_orders()
+    assert kept == second.read_orders() == state
+    newer = replace(state, config_version=6, commands=2)
+    first.write_manager(newer, news=News(frozenset({"n2", "gone"}), frozenset({"n2"}), 6))
+    assert third.read_orders() is kept
+    assert (second.read_orders(), third.read_manager()) == (newer, newer)
+
+
+def test_a_node_needs_the_configuration_of_the_last_change_that_concerns_it(storages):
+    first, _second, third = storages
+    epoch = first.leases.acquire(MANAGER_LEASE)
+    state = ClusterState(epoch=epoch, manager="n1", config_version=4, commands=1)
+    first.write_manager(state)
+    assert third.read_orders().config_version == 4
+    newer = replace(state, config_version=6, commands=2)
+    first.write_manager(newer, news=News(frozenset({"n3"}), frozenset(), 6))
+    assert third.read_orders() == replace(newer, config_version=4)
+    assert third.read_orders() is third.read_orders()
+    newest = replace(newer, config_version=7, commands=3)
+    first.write_manager(newest, news=News(frozenset({"n3"}), frozenset({"n3"}), 7))
+    assert third.read_orders() == newest
+
+
+def test_a_node_reads_the_record_of_a_new_manager_whomever_it_concerns(storages):
+    first, second, third = storages
+    state = ClusterState(epoch=first.leases.acquire(MANAGER_LEASE), manager="n1")
+    first.write_manager(state)
+    assert third.read_orders() == state
+    first.leases.release(MANAGER_LEASE)
+    taken = ClusterState(epoch=second.leases.acquire(MANAGER_LEASE), manager="n2")
+    assert third.read_orders() == state
+    second.write_manager(taken, news=News(frozenset({"n1"}), frozenset(), 0))
+    assert third.read_orders() == taken
 
 
 def test_the_record_of_the_highest_epoch_counts_while_the_new_manager_has_not_written(storages):
@@ -221,13 +266,13 @@ def test_a_report_is_read_as_it_was_written_and_again_when_it_changed(storages):
 def slots_read(storage, monkeypatch):
     """Return the list that will have each configuration slot that *storage* reads."""
     read = []
-    file = storage._records._file
+    file = storage.records._file
     whole = file.read_if_newer
 
-    def counted(kind, host_id, known):
+    def counted(kind, host_id, known, reader=0):
         if kind is Kind.CONFIGURATION:
             read.append(host_id)
-        return whole(kind, host_id, known)
+        return whole(kind, host_id, known, reader)
 
     monkeypatch.setattr(file, "read_if_newer", counted)
     return read

@@ -23,6 +23,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     NodeStatus,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import record_faults
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     MANAGER_LEASE,
     ClusterStorage,
@@ -303,8 +304,8 @@ def test_metrics_that_nobody_would_read_are_refused(config, words, capsys):
 def hanging_storage(monkeypatch):
     """A storage of which no read ever returns, and little patience with it."""
     monkeypatch.setattr(status, "read_status", lambda _node: signal.pause())
-    for read in ("read_manager", "damaged_records"):
-        monkeypatch.setattr(ClusterStorage, read, lambda _storage: signal.pause())
+    monkeypatch.setattr(ClusterStorage, "read_manager", lambda _storage: signal.pause())
+    monkeypatch.setattr(record_faults, "damaged_records", lambda _storage: signal.pause())
     monkeypatch.setattr(status, "LONGEST", 0.3)
 
 

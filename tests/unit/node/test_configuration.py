@@ -12,6 +12,11 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     Timing,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.profiles import (
+    FAST,
+    LARGE,
+    PROFILES,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     InputError,
     StorageError,
@@ -19,6 +24,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     BOOT_ID,
     SanlockSettings,
+    check_declared,
     from_document,
     load,
     run_directory,
@@ -109,6 +115,9 @@ def members(*changes):
         ({"members": members({}, {"port": 21003})}, "members.port", 21003, "node 'n1' uses 21003"),
         ({"timing": {"sometime": 3}}, "timing", "sometime", "suspect_after"),
         ({"timing": [3]}, "timing", [3], "a dictionary of"),
+        ({"timing": {"profile": "slow"}}, "timing.profile", "slow", "one of default, fast"),
+        ({"timing": {"heartbeat": 0}}, "timing.heartbeat", 0, "a number above 0"),
+        ({"timing": {"keepalive": -1}}, "timing.keepalive", -1, "a number above 0"),
         ({"timing": {"suspect_after": -1}}, "timing.suspect_after", -1, "a number above 0"),
         ({"timing": {"suspect_after": 0}}, "timing.suspect_after", 0, "a number above 0"),
         ({"timing": {"suspect_after": "3"}}, "timing.suspect_after", "3", "a number above 0"),
@@ -133,6 +142,58 @@ def test_what_is_wrong_is_named_with_its_value_and_what_was_expected(
     assert str(caught.value) == f"{option}: {value!r} is not accepted; expected" + (
         f" {caught.value.expected}."
     )
+
+
+def many(number):
+    """Return so many members."""
+    return [
+        {"name": f"n{i}", "host_id": i, "address": "127.0.0.1", "port": 20000 + 3 * i}
+        for i in range(1, number + 1)
+    ]
+
+
+def test_a_large_cluster_has_a_slower_default():
+    assert from_document(document(BASE, members=many(LARGE))).timing == Timing()
+    timing = from_document(document(BASE, members=many(LARGE + 1))).timing
+    assert (timing.suspect_after, timing.heartbeat, timing.look) == (3.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("timing", "more", "option"),
+    [
+        ({}, {}, ""),
+        ({"suspect_after": 1.0}, {}, ""),
+        ({"suspect_after": 0.9}, {}, "timing.heartbeat"),
+        ({"look": 1.1}, {}, "timing.look"),
+        ({"profile": FAST}, {"authentication": "enforce"}, ""),
+        ({"profile": FAST}, {"authentication": "warn", "members": many(LARGE)}, ""),
+        ({"profile": FAST}, {}, "timing.keepalive"),
+        (
+            {"profile": FAST},
+            {"authentication": "warn", "members": many(LARGE + 1)},
+            "timing.keepalive",
+        ),
+        (
+            {"profile": FAST, "suspect_soonest": 0.6},
+            {"authentication": "warn"},
+            "timing.suspect_soonest",
+        ),
+        (
+            {"profile": FAST, "suspect_soonest": 2.1},
+            {"authentication": "warn"},
+            "timing.suspect_soonest",
+        ),
+        ({"profile": FAST, "keepalive": 0}, {}, ""),
+    ],
+)
+def test_times_that_would_make_healthy_nodes_suspects_are_not_declared(timing, more, option):
+    found = from_document(document(BASE, timing=timing, **more))
+    if not option:
+        check_declared(found)
+        return
+    with pytest.raises(InputError) as caught:
+        check_declared(found)
+    assert caught.value.option == option
 
 
 def test_a_time_that_is_no_number_is_refused():
@@ -195,6 +256,7 @@ timings = st.fixed_dictionaries(
     folder=paths,
     directories=st.lists(paths, min_size=1, max_size=3),
     timing=timings,
+    profile=st.sampled_from(sorted(PROFILES)),
     sanlock=st.sampled_from(
         [
             {},
@@ -206,7 +268,17 @@ timings = st.fixed_dictionaries(
     data=st.data(),
 )
 def test_a_configuration_is_the_same_after_it_was_written_and_read(
-    cluster, nodes, first_port, first_id, storage, folder, directories, timing, sanlock, data
+    cluster,
+    nodes,
+    first_port,
+    first_id,
+    storage,
+    folder,
+    directories,
+    timing,
+    profile,
+    sanlock,
+    data,
 ):
     given_document = {
         "cluster": cluster,
@@ -218,7 +290,7 @@ def test_a_configuration_is_the_same_after_it_was_written_and_read(
             for place, name in enumerate(nodes)
         ],
         "agent_directories": directories,
-        "timing": timing,
+        "timing": {"profile": profile, **timing},
         "backend": data.draw(st.sampled_from(["embedded", "sanlock"])),
         "sanlock": sanlock,
     }
@@ -226,7 +298,7 @@ def test_a_configuration_is_the_same_after_it_was_written_and_read(
     written = json.loads(json.dumps(to_document(first)))
     assert from_document(written) == first
     assert to_document(from_document(written)) == written
-    assert asdict(first.timing) == {**asdict(Timing()), **timing}
+    assert asdict(first.timing) == {**asdict(PROFILES[profile]), **timing}
     assert [first.members[name].port for name in nodes] == [
         row["port"] for row in given_document["members"]
     ]

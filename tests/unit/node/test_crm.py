@@ -24,7 +24,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.eligibility import (
     RESIGN_AFTER,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.health import ROUND
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.memory import LATE
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.pausing import (
     DISARMED,
@@ -57,6 +56,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     LeaseSight,
     NodeSeen,
     PowerReport,
+    Timing,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     Report,
@@ -111,6 +111,7 @@ from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import (
 
 WEB = Service("web", (Resource("r", "ocf:test:thing"),))
 EPOCH = 8
+LOOK = Timing().look
 
 
 class ObserverStandIn:
@@ -142,6 +143,9 @@ class ObserverStandIn:
             foreign=self.foreign,
             elsewhere=self.elsewhere,
         )
+
+    def due_in(self):
+        return math.inf
 
     def answered(self, nodes):
         return None
@@ -215,7 +219,7 @@ class Daemon:
         self.observer = ObserverStandIn(self.clock)
         self.orders = OrdersStandIn(self.storage.log)
         self.network = NetworkStandIn()
-        self.configuration = configuration(folder)
+        self.configuration = configuration(folder, suspect_after=3.0)
         self.daemon = ClusterDaemon(
             self.configuration,
             network=self.network,
@@ -229,7 +233,7 @@ class Daemon:
         """Return what all clocks show."""
         return Clocks(self.clock.now, time.time(), self.clock.now)
 
-    def round(self, seconds=ROUND):
+    def round(self, seconds=LOOK):
         """Let some time pass, go round once, and return what was done."""
         self.clock.go(seconds)
         del self.storage.log[:]
@@ -373,7 +377,7 @@ def test_after_a_look_that_failed_nobody_is_judged_once(manager, monkeypatch):
     def listen(seconds):
         turns.append(list(manager.storage.log))
         manager.observer.error = None
-        manager.clock.go(ROUND)
+        manager.clock.go(LOOK)
         manager.daemon._stop = len(turns) == 3
         return False, set()
 
@@ -415,8 +419,8 @@ def test_a_record_that_cannot_be_read_makes_no_manager_with_an_empty_one(daemon)
         (None, 0.0, True),
         (0.5, 2.9, None),
         (0.5, 3.0, True),
-        (1.0 + ROUND, 0.0, None),
-        (1.1 + ROUND, 0.0, False),
+        (1.0 + LOOK, 0.0, None),
+        (1.1 + LOOK, 0.0, False),
     ],
     ids=["wrote nothing", "silent too short", "silent long enough", "just at its end", "goes on"],
 )

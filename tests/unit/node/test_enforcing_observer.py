@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.health import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.eligibility import (
     other_key,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (

@@ -105,3 +105,21 @@ def test_a_cluster_without_a_manager_s_record_has_a_plan_of_nothing():
         Seen(0.0, 0.0, Wanted(), nodes={"n1": NodeSeen(0.0)}),
     )
     assert (plan.steps, plan.before, plan.left_out) == ((), 0.0, "")
+
+
+def test_each_step_and_the_plan_say_what_they_gain_for_each_gib_moved():
+    needs = {"mail": (1.0, 4096.0), "vm:100": (2.0, 2048.0), "vm:300": (1.0, 0.0)}
+    room = dict.fromkeys(("n1", "n2", "n3"), (8.0, 16384.0))
+    plan = sample.plan(policy=Policy(placement="load"), needs=needs, room=room)
+    last = plan.before
+    assert plan.steps
+    for one in plan.steps:
+        step, moved = one.step, sum(needs[key][1] for key in one.step.services) / 1024
+        assert step.moved_mib == moved * 1024
+        if moved:
+            assert step.gain_per_gib == pytest.approx((last - step.imbalance) / moved)
+            assert f"moves {moved:g} GiB of memory" in one.reason
+        else:
+            assert step.gain_per_gib is None
+            assert "GiB" not in one.reason
+        last = step.imbalance

@@ -10,11 +10,9 @@ import shlex
 import pytest
 import yaml
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.commands import (
-    make_parser,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.examples import (
     EXAMPLES,
     HIDDEN,
+    make_parser,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.places import (

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.cycle import (
-    HEARTBEAT,
     OWN_LOOK,
+    REPORT_FIRST,
     ROUND,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.round import (
@@ -36,6 +36,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     HostState,
+    Timing,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     WRITTEN_AGAIN,
@@ -75,6 +76,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import lrm
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.heartbeat import (
     FULL_SCORE,
+    beat_of,
     report_number,
     trouble_told,
 )
@@ -227,7 +229,7 @@ def test_a_node_is_bound_to_its_lrm_while_a_service_comes_to_it_live(
     supervision = SimpleNamespace(ready=lambda: None, alive=told.append)
     last = Report("n1", boot="n1-boot1", services=services, coming=coming)
     daemon = Daemon(tmp_path, last=last, supervision=supervision)
-    daemon.network.listen = lambda seconds: daemon.daemon._on_term()
+    daemon.network.listen = lambda seconds: (True, daemon.daemon._on_term() or set())
     daemon.daemon._on_term()
     daemon.daemon.run()
     assert told == [bound]
@@ -416,16 +418,16 @@ def test_workers_start_nothing_after_a_jump_until_lease_and_record_were_read_aga
 def test_a_jump_in_the_middle_of_a_turn_is_known_to_the_workers_until_the_next_one(daemon):
     """The host lease was read before it, so that it may have failed since."""
     daemon.run_web()
-    read_manager = daemon.storage.read_manager
+    read_orders = daemon.storage.read_orders
 
     def suspended():
         daemon.suspended += 2.0
-        return read_manager()
+        return read_orders()
 
-    daemon.storage.read_manager = suspended
+    daemon.storage.read_orders = suspended
     daemon.round()
     assert "this node was suspended for 2 s" in daemon.daemon._start_obstacle()
-    daemon.storage.read_manager = read_manager
+    daemon.storage.read_orders = read_orders
     daemon.round()
     assert daemon.daemon._start_obstacle() == ""
 
@@ -474,13 +476,15 @@ def blocks(daemon):
 
 
 def test_the_heartbeat_goes_on_while_all_else_on_the_storage_fails(daemon):
+    daemon.round()
+    first = beat_of(blocks(daemon)[-1])
     daemon.storage.write_error = daemon.storage.state = UNREADABLE
     daemon.storage.leases.views[1] = UNREADABLE
     written = []
     for _turn in range(8):
-        daemon.round(HEARTBEAT / 2)
-        written += [block.timestamp for block in blocks(daemon)]
-    assert written == [1000, 1001, 1002, 1003]
+        daemon.round(Timing().heartbeat / 2)
+        written += [beat_of(block) - first for block in blocks(daemon)]
+    assert written == [0.5, 1.0, 1.5, 2.0]
 
 
 def test_a_heartbeat_that_cannot_be_written_holds_up_nothing_and_is_tried_again(daemon, capsys):
@@ -497,7 +501,8 @@ def test_the_heartbeat_says_what_runs_here_and_whether_the_node_is_drained(daemo
     daemon.round()
     *_first, idle = blocks(daemon)
     assert (idle.host_id, idle.host_name, idle.score) == (1, "n1", FULL_SCORE)
-    assert idle.health == {"vm": "down", "health": "bad", "detail": "0 services", "report": 1}
+    health = {"vm": "down", "health": "bad", "detail": "0 services", "report": 1, "part": 25}
+    assert idle.health == health
     assert (idle.maintenance, idle.stopped) == (False, False)
     daemon.run_web()
     daemon.storage.wanted = Wanted(4, {"web": WEB}, maintenance={"n1": Maintenance("disks")})
@@ -662,6 +667,11 @@ def test_an_lrm_waits_at_its_start_for_a_storage_that_is_late_and_says_so_once(t
     with pytest.raises(StorageError):
         storage_with_own_record(node, clock, clock.go)
     assert clock.now == 1005.0 + START_WAIT
+
+
+def test_an_lrm_without_storage_ends_twice_before_its_node_would_be_fenced():
+    # With each start systemd tries to mount the storage again.
+    assert Timing().daemon_grace > 2 * START_WAIT
 
 
 def test_a_node_is_answered_for_while_its_lrm_waits_at_its_start_for_the_storage(
@@ -912,3 +922,13 @@ def test_a_managers_record_is_not_followed_while_a_newer_one_may_be_damaged(daem
     state, daemon.storage.state = daemon.storage.state, FormatError("a newer record is damaged")
     daemon.storage.readable_manager = lambda: (state, "a newer record is damaged")
     assert "start" not in kinds([*daemon.round(), *daemon.round()])
+
+
+@pytest.mark.parametrize(("boot", "beats"), [("n1-boot1", True), ("n1-boot0", False)])
+def test_after_a_boot_the_report_comes_before_the_first_heartbeat(tmp_path, boot, beats):
+    daemon = Daemon(tmp_path, last=Report("n1", boot=boot))
+    daemon.storage.write_error = UNREADABLE
+    daemon.round()
+    assert bool(blocks(daemon)) is beats
+    daemon.round(REPORT_FIRST)
+    assert blocks(daemon)

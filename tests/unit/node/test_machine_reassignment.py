@@ -16,7 +16,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.reassignment import (
     checker,
     formats,
-    search,
+    solver,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.reassignment_instances import (
     Shape,
@@ -98,7 +98,7 @@ def test_a_start_that_violates_a_constraint_is_refused_with_its_violations(files
 
 def test_a_result_that_the_check_refuses_is_not_written(files, tmp_path, monkeypatch, capsys):
     def wrong(_model, start, *_rest):
-        return search.Found(list(start), 1, False)
+        return solver.Found(list(start), 1, False)
 
     monkeypatch.setattr(reassignment, "reassign", wrong)
     assert run(files, "-o", str(tmp_path / "found")) == 1

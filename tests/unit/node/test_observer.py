@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from unittest import mock
 
@@ -11,7 +12,12 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     Answer,
     HostState,
+    KeepaliveSeen,
     LeaseSight,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.profiles import (
+    FAST,
+    PROFILES,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     Report,
@@ -55,7 +61,7 @@ class Watching:
         self.storage = StorageStandIn()
         self.network = NetworkStandIn()
         self.write(1, 2, 3)
-        node = replace(configuration(folder), **backend)
+        node = replace(configuration(folder, suspect_after=3.0), **backend)
         self.observer = Observer(node, self.storage, self.network, self.clock)
 
     def write(self, *host_ids, timestamp=None):
@@ -254,6 +260,19 @@ def test_a_whiteboard_that_cannot_be_read_is_an_error_and_no_sight(watching):
     watching.storage.board.board = StorageError("the storage is gone")
     with pytest.raises(StorageError):
         watching.observer.look()
+
+
+def test_a_silence_is_due_once_if_nobody_looks_then(watching):
+    """A CRM that becomes a reserve does not look any more: it would play turns without a pause."""
+    watching.after(0.0)
+    watching.after(1.0, 1, 2, 3)
+    due = watching.observer.due_in()
+    assert 0.0 < due < 3.0
+    watching.clock.go(due + 0.1)
+    assert watching.observer.due_in() == 0.0
+    assert watching.observer.due_in() == math.inf
+    watching.after(0.1, 1, 2, 3)
+    assert 0.0 < watching.observer.due_in() < 3.0
 
 
 def test_a_node_is_asked_only_from_half_the_suspicion_on(watching):
@@ -589,3 +608,36 @@ def test_a_host_id_without_a_member_is_seen_with_its_host_lease(watching):
     watching.storage.leases.views[4] = lease_view(4, state=HostState.FREE)
     assert watching.observer.with_lease(4, view).lease is LeaseSight.FREE
     assert watching.observer.with_lease(4, None).lease is LeaseSight.FREE
+
+
+def test_all_other_nodes_are_asked_for_keepalives_twice_a_second(tmp_path):
+    watching = Watching(tmp_path, timing=PROFILES[FAST])
+    watching.after(0.0)
+    assert watching.network.requested == ["n2", "n3"]
+    watching.after(0.4)
+    assert len(watching.network.requested) == 2
+    watching.after(0.1)
+    assert len(watching.network.requested) == 4
+
+
+def test_without_keepalives_nobody_is_asked_for_them(watching):
+    watching.after(0.0)
+    assert watching.network.requested == []
+
+
+def test_a_keepalive_is_a_sign_of_life_just_before_a_fence(watching):
+    watching.after(0.0, 2, 3)
+    watching.network.keepalives["n3"] = [KeepaliveSeen(watching.clock.now)]
+    assert watching.observer.has_new_heartbeat("n3")
+    assert not watching.observer.has_new_heartbeat("n2")
+
+
+def test_a_node_that_sends_keepalives_only_answers_with_them(tmp_path):
+    watching = Watching(tmp_path, timing=PROFILES[FAST])
+    for _look in range(20):
+        watching.network.keepalives["n2"] = [KeepaliveSeen(watching.clock.now)]
+        observation = watching.after(0.2, 1, 3)
+    assert observation.nodes["n2"].answer is Answer.YES
+    assert observation.answered["n2"] == pytest.approx(watching.clock.now - 0.2)
+    observation = watching.after(1.5, 1, 3)
+    assert observation.nodes["n2"].answer is Answer.NO

@@ -23,6 +23,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     Report,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.resources import (
+    NodeProperties,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (
     NodeRule,
     ServiceRule,
@@ -192,3 +195,25 @@ def test_what_is_kept_together_moves_as_one_step():
     state, seen = cluster(places, nodes=2, rules=[together])
     _before, steps = plan_rebalance(state, seen, ["n1", "n2"], 0.1, -1)
     assert [step.services for step in steps] == [("a", "b")]
+
+
+def test_the_largest_services_leave_first_so_that_small_ones_fit_into_what_remains():
+    state, seen = cluster({"a": "n1", "b": "n1"}, nodes=3)
+    wanted = seen.wanted
+    for name, gpus in (("a", 1), ("b", 3)):
+        wanted = wanted.with_service(replace(wanted.services[name], utilization={"gpu": gpus}))
+    for name, gpus in (("n1", 4), ("n2", 3), ("n3", 1)):
+        wanted = wanted.with_properties(NodeProperties(name, {"gpu": gpus}))
+    plan = plan_outages(state, replace(seen, wanted=wanted), ["n1"], redundant=False)
+    moves = [(move.service, move.target) for move in plan.groups[0].moves]
+    assert moves == [("b", "n2"), ("a", "n3")]
+    less = wanted.with_properties(NodeProperties("n2", {"gpu": 2}))
+    blocked = plan_outages(state, replace(seen, wanted=less), ["n1"], redundant=False).blocked
+    assert "n2: needs 3 gpu; node n2 has 2 free of 2" in blocked["n1"]
+
+
+def test_what_the_other_nodes_carry_is_a_share_of_what_they_declare():
+    state, seen = cluster({"a": "n1"}, nodes=2, memory=1000, room=4096)
+    wanted = seen.wanted.with_properties(NodeProperties("n2", {"memory": 3000}))
+    then = emptied(state, replace(seen, wanted=wanted), ["n1"])[0].then
+    assert then == {"n2": Carried(1, 1.0, 1000.0, 8.0, 3000.0)}

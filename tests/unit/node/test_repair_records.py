@@ -32,6 +32,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import LeaseError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import record_faults
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     CONFIGURATION_LEASE,
     MANAGER_LEASE,
@@ -53,12 +54,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.ope
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.status import (
     read_status,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.record_format import (
     COPY_HEADER,
     Kind,
     Record,
-    RecordFile,
     encode_record,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
+    RecordFile,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
     configuration,
@@ -306,7 +309,7 @@ def test_a_repair_writes_the_own_slot_again_also_where_it_is_not_in_use(cluster,
     assert main(words) == 0
     assert capsys.readouterr().out.endswith("damaged: it was written again\n")
     with closing(ClusterStorage(cluster.n2)) as storage:
-        assert storage.damaged_records() == []
+        assert record_faults.damaged_records(storage) == []
         assert sorted(storage.read_wanted_from(1).services) == ["db", "web"]
 
 

@@ -502,6 +502,7 @@ def test_a_plan_by_load_shows_what_is_taken_of_cpu_and_memory(placement):
     told = [row["text"] for row in page.all("tr")]
     assert told[1] == ("n162% (5 of 8 CPUs, 10 of 16 GiB)25% (2 of 8 CPUs, 4 of 16 GiB)")
     assert "n1 is 62% taken, n3 0%; they are kept together" in text
+    assert "it moves 4 GiB of memory, and the imbalance falls by 0." in text
     assert "1 service does not declare what it needs and counts as nothing." in text
     assert "The manager makes such moves by itself" in text
 

@@ -34,8 +34,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.ope
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (  # noqa: E501
     change_wanted,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.record_format import (
     Kind,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
     RecordFile,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (

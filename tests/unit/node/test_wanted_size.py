@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired_codec import (  # noqa: E501
     wanted_document,
     wanted_from_document,
 )
@@ -62,12 +64,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.ope
     change_wanted,
     manager_bytes,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
-    PAGE,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.record_format import (
     Kind,
     Record,
-    RecordFile,
     encode_record,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
+    PAGE,
+    RecordFile,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import pending, verified_off
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (

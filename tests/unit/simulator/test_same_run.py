@@ -69,6 +69,17 @@ def test_skipped_rounds_would_have_changed_nothing_where_clocks_stand_still(firs
         assert play(again).trace == play(scenario).trace, f"seed {seed}"
 
 
+@pytest.mark.parametrize("drawing", [random_scenario.FAST, random_scenario.STARVED])
+def test_skipped_rounds_would_have_changed_nothing_where_nodes_send_keepalives(
+    drawing: str,
+) -> None:
+    for seed in range(20):
+        scenario = random_scenario.random_scenario(seed, drawing)
+        assert play(scenario).trace == play(scenario, every_round=True).trace, f"seed {seed}"
+        (again,) = read_scenarios(write_scenario(scenario), "text")
+        assert play(again).trace == play(scenario).trace, f"seed {seed}"
+
+
 @pytest.mark.parametrize("first", range(0, 80, 20))
 def test_skipped_rounds_would_have_changed_nothing_where_records_go_back(first: int) -> None:
     for seed in range(first, first + 20):
@@ -84,6 +95,19 @@ def test_skipped_rounds_would_have_changed_nothing_while_a_cluster_gets_well() -
         scenario = random_scenario.random_scenario(seed)
         well = play_and_get_well(scenario)
         assert well.trace == play_and_get_well(scenario, every_round=True).trace, f"seed {seed}"
+
+
+def test_skipped_rounds_would_have_changed_nothing_where_most_nodes_are_reserves() -> None:
+    rounds = all_rounds = 0
+    for seed in range(12):
+        scenario = random_scenario.random_scenario(seed, random_scenario.CROWDS)
+        if "-anywhere" in write_scenario(scenario):
+            # It comes at the n-th effect of the turns that are played.
+            continue
+        skipping, going = play(scenario), play(scenario, every_round=True)
+        assert skipping.trace == going.trace, f"seed {seed}"
+        rounds, all_rounds = rounds + skipping.rounds, all_rounds + going.rounds
+    assert rounds < all_rounds / 2
 
 
 @pytest.mark.parametrize("first", range(0, 100, 20))

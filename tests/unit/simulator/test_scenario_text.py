@@ -25,6 +25,10 @@ nodes n1 n2 n3 n4
 virtual n2 n4
 settings watchdogs=no fence=1..2 suspect_after=4
 rule spread apart web db
+service render uses=gpu:2,licence:1
+node n1 capacity=gpu:4,licence:1 safety_capacity=gpu:3 attributes=site:x
+rule sites spread web db attribute=site locations=2 strict=yes
+rule near near web render attribute=site
 policy shutdown=failover rebalance=yes
 at 20 power-off n3 for=5   # a comment
 at 5 agent web start fails on=n3 chance=0.5 for=3
@@ -38,7 +42,11 @@ expect never 0 fenced n1
 def test_what_stands_before_the_first_scenario_is_common_to_all() -> None:
     one, two = read_scenarios(WHOLE, "file")
     assert (one.name, one.title, len(one.nodes)) == ("one", "The first", 4)
-    assert set(one.wanted.services) == set(two.wanted.services) == {"web", "db"}
+    assert set(one.wanted.services) == {"web", "db", "render"}
+    assert set(two.wanted.services) == {"web", "db"}
+    assert one.wanted.services["render"].utilization == {"gpu": 2, "licence": 1}
+    assert one.wanted.properties["n1"].safety_capacity == {"gpu": 3}
+    assert [one.strict for one in one.wanted.location_rules.values()] == [True, False]
     assert [action.at for action in one.actions] == [5.0, 20.0]
     assert one.settings.timing.suspect_after == 4
     assert two.length == 50.0
@@ -63,7 +71,10 @@ def test_a_scenario_is_written_as_it_is_read() -> None:
         ("expect from 5 runs", "runs"),
         ("service web colour=red", "colour"),
         ("service web restarts=many", "restarts"),
-        ("rule r near web db", "near"),
+        ("rule r near web db", "attribute"),
+        ("rule r beside web db", "beside"),
+        ("service web uses=gpu", "uses"),
+        ("node n1 size=gpu:1", "size"),
         ("rule r apart web nothing", "nothing"),
         ("policy mood=bad", "mood"),
         ("settings hurry=yes", "hurry"),

@@ -39,7 +39,7 @@ FRESH = NodeSeen(0.5)
 
 
 def settings(own):
-    return CrmSettings(own, IDS, Timing(), 10.0)
+    return CrmSettings(own, IDS, Timing(suspect_after=3.0), 10.0)
 
 
 def candidacy(own, age, *, holder="n1", trouble="", held="", others=None, **changes):

@@ -14,6 +14,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired_codec import (  # noqa: E501
     wanted_document,
     wanted_from_document,
 )

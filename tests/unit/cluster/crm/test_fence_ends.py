@@ -4,38 +4,41 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.effects import (
     FenceEnd,
     Observation,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.health import (
-    ANSWER_WAIT,
-    LARGE,
-    LARGE_ROUND,
-    ROUND,
     sort_ends,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.watch import (
+    ANSWER_WAIT,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     FenceReport,
     NodeSeen,
+    Timing,
 )
 
-SUSPECT_AFTER = 3.0
+TIMING = Timing(suspect_after=3.0)
+LOOK = TIMING.look
 ENDED = 100.0
 COUNTS, REFUTED, WAITS = "counts", "refuted", "waits"
 
 
-def sorted_as(now, changed, took=0.0, answered=None, members=3):
+def sorted_as(now, changed, took=0.0, answered=None, timing=TIMING):
     """Return what becomes at *now* of a fence that ended at ``ENDED`` as the device confirmed."""
     report = FenceReport("n3", True, "its own status", 0.0, 0.0)
     answers = {} if answered is None else {"n3": answered}
-    nodes = {f"n{number}": NodeSeen(9.0) for number in range(members)}
+    nodes = {"n3": NodeSeen(now - changed)}
     observation = Observation(
         nodes, held="", trouble="", took=took, changed={"n3": changed}, answered=answers
     )
     end = FenceEnd(report, ENDED - 1.0, ENDED)
-    reports, held_back = sort_ends([end], observation, SUSPECT_AFTER, now)
+    reports, held_back = sort_ends([end], observation, timing, now)
     if held_back:
         return WAITS
     return COUNTS if reports[0].quiet else REFUTED
@@ -49,9 +52,9 @@ def sorted_as(now, changed, took=0.0, answered=None, members=3):
         (3.5, 0.0, 0.5, COUNTS),
         (3.4, 0.0, 0.5, WAITS),
         (60.0, 0.0, 58.0, WAITS),
-        (3.5, ROUND, 0.0, COUNTS),
-        (0.6, ROUND + 0.1, 0.0, REFUTED),
-        (9.0, ROUND + 0.1, 0.0, REFUTED),
+        (3.5, LOOK, 0.0, COUNTS),
+        (0.6, LOOK + 0.1, 0.0, REFUTED),
+        (9.0, LOOK + 0.1, 0.0, REFUTED),
     ],
 )
 def test_a_proof_waits_for_silence_that_was_seen_until_the_look_began(
@@ -61,17 +64,14 @@ def test_a_proof_waits_for_silence_that_was_seen_until_the_look_began(
 
 
 @pytest.mark.parametrize(
-    ("members", "changed", "becomes"),
-    [
-        (LARGE, LARGE_ROUND, REFUTED),
-        (LARGE + 1, LARGE_ROUND, COUNTS),
-        (LARGE + 1, LARGE_ROUND + 0.1, REFUTED),
-    ],
+    ("look", "changed", "becomes"),
+    [(LOOK, 1.0, REFUTED), (1.0, 1.0, COUNTS), (1.0, 1.1, REFUTED)],
 )
 def test_a_heartbeat_from_before_the_fence_is_seen_a_turn_later_at_most(
-    members, changed, becomes
+    look, changed, becomes
 ) -> None:
-    assert sorted_as(ENDED + 9.0, ENDED + changed, members=members) == becomes
+    timing = replace(TIMING, look=look)
+    assert sorted_as(ENDED + 9.0, ENDED + changed, timing=timing) == becomes
 
 
 @pytest.mark.parametrize(

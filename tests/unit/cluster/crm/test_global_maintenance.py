@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.takeover import (
     take_over,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired_codec import (  # noqa: E501
     wanted_document,
     wanted_from_document,
 )

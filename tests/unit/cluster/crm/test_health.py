@@ -29,7 +29,7 @@ ALIVE = [LeaseSight.RENEWED, LeaseSight.STALE, LeaseSight.FAILED, LeaseSight.FRE
 
 
 def verdict(seen: NodeSeen, trouble: str = "") -> Verdict:
-    judgement = judge(seen, trouble, Timing())
+    judgement = judge(seen, trouble, Timing(suspect_after=3.0))
     assert judgement.reason
     return judgement.verdict
 
@@ -50,7 +50,9 @@ def test_a_node_that_was_never_seen_to_beat_is_watched_first(lease) -> None:
 @pytest.mark.parametrize("answer", [YES, NO, UNKNOWN])
 @pytest.mark.parametrize("lease", LEASES)
 def test_an_ill_observer_judges_nobody(answer, lease) -> None:
-    judgement = judge(NodeSeen(900.0, answer, lease), "its reads take 4.0 s", Timing())
+    judgement = judge(
+        NodeSeen(900.0, answer, lease), "its reads take 4.0 s", Timing(suspect_after=3.0)
+    )
     assert judgement.verdict is Verdict.WAIT
     assert "its reads take 4.0 s" in judgement.reason
 
@@ -137,6 +139,6 @@ def test_a_lease_that_ran_out_and_is_no_proof_has_its_node_fenced_and_the_reason
     answer,
 ) -> None:
     seen = NodeSeen(40.0, answer, LeaseSight.FAILED, lease_note="its host lease ran out, but")
-    judgement = judge(seen, "", Timing())
+    judgement = judge(seen, "", Timing(suspect_after=3.0))
     assert judgement.verdict is Verdict.FENCE
     assert judgement.reason.endswith("; its host lease ran out, but")

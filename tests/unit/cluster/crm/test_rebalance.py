@@ -17,7 +17,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.policy import (
     Policy,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.resources import (
+    NodeProperties,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (
+    LocationRule,
     NodeRule,
     ServiceRule,
 )
@@ -200,3 +204,40 @@ def test_by_score_a_node_that_does_not_say_what_it_has_gets_nothing() -> None:
     web = service("web", cpus=1.0, memory=64.0)
     taken = step(state({"web": ServiceStatus(ServiceState.STOPPED)}), told(web, n1=None, n2=None))
     assert taken.state.services["web"].node == "n3"
+
+
+ROOM_FOR_ALL = {"gpu": 9}
+SITES = {"n1": {"site": "x"}, "n2": {"site": "y"}}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "rules", "target"),
+    [
+        ({"n1": (ROOM_FOR_ALL,)}, {}, ""),
+        ({"n1": (ROOM_FOR_ALL,), "n3": ({"gpu": 1},)}, {}, "n3"),
+        ({"n1": (ROOM_FOR_ALL,), "n3": ({"gpu": 2}, {"gpu": 0})}, {}, ""),
+        # A node that exceeds its safety capacity even more may be relieved.
+        ({"n1": (ROOM_FOR_ALL, {"gpu": 1}), "n3": ({"gpu": 2}, {"gpu": 1})}, {}, "n3"),
+        (
+            {name: (ROOM_FOR_ALL, {}, SITES.get(name, {})) for name in NODES},
+            {"location_rules": {"r": LocationRule("r", IDS, "together", "site")}},
+            "",
+        ),
+        (
+            {"n1": (ROOM_FOR_ALL,), "n2": ({"gpu": 1},), "n3": ({"gpu": 2},)},
+            {"service_rules": {"r": ServiceRule("r", IDS[:2], "together")}},
+            "n3",
+        ),
+        (
+            {"n1": (ROOM_FOR_ALL,), "n2": ({"gpu": 1},)},
+            {"service_rules": {"r": ServiceRule("r", IDS, "together")}},
+            "",
+        ),
+    ],
+)
+def test_no_move_exceeds_a_capacity_or_leaves_a_location_rule(nodes, rules, target) -> None:
+    properties = {name: NodeProperties(name, *row) for name, row in nodes.items()}
+    services = [service(one, utilization={"gpu": 1}) for one in IDS]
+    asked = wanted(*services, policy=EVEN, properties=properties, **rules)
+    taken = after_hold(asked)
+    assert {taken.state.services[one].target for one in moving(taken)} == ({target} - {""})

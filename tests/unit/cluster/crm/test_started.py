@@ -15,6 +15,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     MOVE,
     STOP,
     Request,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired_codec import (  # noqa: E501
     wanted_document,
     wanted_from_document,
 )
@@ -451,8 +453,14 @@ def test_what_was_stopped_for_a_shutdown_goes_elsewhere_if_another_blocks_that(
 @pytest.mark.parametrize("mode", list(Mode))
 def test_a_service_that_its_node_does_not_know_is_probed_once_the_node_follows(mode) -> None:
     before = state({"web": started("n1")})
+    before = replace(before, commands=5)
     follows = report("n1", epoch=before.epoch, commands=before.commands, mode=mode)
-    behind = replace(follows, commands=before.commands - 1)
-    for known, probed in ((follows, mode in (Mode.ACTIVE, Mode.MAINTENANCE)), (behind, False)):
+    active = mode in (Mode.ACTIVE, Mode.MAINTENANCE)
+    # What was commanded for other nodes since is no news for this one.
+    only_its_own = replace(follows, commands=1)
+    before_it = replace(follows, commands=0)
+    other_manager = replace(follows, epoch=before.epoch - 1)
+    cases = ((follows, active), (only_its_own, active), (before_it, False), (other_manager, False))
+    for known, probed in cases:
         taken = step(before, seen(wanted(WEB), {"n1": node_seen("n1", report=known)}))
         assert (web(taken).state is ServiceState.PROBE) is probed

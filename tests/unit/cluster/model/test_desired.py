@@ -12,6 +12,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Maintenance,
     Request,
     Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired_codec import (  # noqa: E501
     wanted_document,
     wanted_from_document,
 )

@@ -66,7 +66,7 @@ def test_a_node_that_is_not_dead_has_no_proof():
     assert state_from_document({"nodes": {"n1": row}}).nodes["n1"].proof is None
 
 
-@pytest.mark.parametrize("senders", permutations(FenceSender))
+@pytest.mark.parametrize("senders", list(permutations(FenceSender)))
 def test_pending_fences_are_read_back_as_they_were_written(senders):
     status = NodeStatus(NodeState.FENCE, 990.0)
     for number, sender in enumerate(senders):
