@@ -180,17 +180,29 @@ def test_the_cluster_says_who_is_on_and_who_runs_services(tmp_path, options, nod
 
 
 @pytest.mark.parametrize(
-    ("online", "fails"), [((), ()), (("n2",), ("n2",)), (("n1", "n2"), ("n1", "n2"))]
+    ("online", "beating", "fails"),
+    [
+        ((), (), ()),
+        (("n2",), ("n1", "n2"), ("n2",)),
+        (("n1", "n2"), ("n1", "n2"), ("n1", "n2")),
+        pytest.param(("n1", "n2"), ("n1",), ("n1",), id="n2 lost its power meanwhile"),
+    ],
 )
 def test_a_node_that_the_cluster_says_is_on_has_to_have_its_plug_on(
-    tmp_path, options, node_config, monkeypatch, online, fails
+    tmp_path, options, node_config, monkeypatch, online, beating, fails
 ):
     nodes = {
-        name: {"state": "online" if name in online else "off", "services": ["web"]}
+        name: {"state": "online" if name in online else "off", "services": ["web"], "heartbeat": 7}
         for name in ("n1", "n2")
     }
-    status = {"nodes": nodes, "manager": {"node": "n1"}}
-    monkeypatch.setattr(rehearse_fence, "read_status", lambda _node: status)
+
+    def read_status(_node):
+        for name in beating:
+            nodes[name]["heartbeat"] += 1
+        return {"nodes": nodes, "manager": {"node": "n1"}}
+
+    monkeypatch.setattr(rehearse_fence, "read_status", read_status)
+    monkeypatch.setattr(rehearse_fence, "HEARTBEAT_WAIT", 0.0)
     for plug in "12":
         (tmp_path / "a" / f"state-{plug}").write_text("off\n")
     result = run_module("fence_rehearsal", {**options, "node_config": node_config})

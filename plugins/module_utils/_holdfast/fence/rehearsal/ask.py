@@ -206,7 +206,7 @@ def _switch_level(
         problem = f"it was not proved off ({off.reason}) and is {state} now"
         return SwitchedLevel(number, None, None, problem)
     off_seconds = _seconds(off)
-    heard = answers is not None and not _came_true(lambda: not answers(), SILENCE, tools)
+    heard = answers is not None and not came_true(lambda: not answers(), SILENCE, tools)
     on = power_on(alone, node, tools)
     if not on.confirmed:
         again = power_on(configuration, node, tools)
@@ -216,7 +216,7 @@ def _switch_level(
     problem = ""
     if heard:
         problem = "the node still answered while the plug was off, so it is not its plug"
-    elif answers is not None and not _came_true(answers, boot_timeout, tools):
+    elif answers is not None and not came_true(answers, boot_timeout, tools):
         problem = f"it was switched on again and did not answer within {boot_timeout:g} seconds"
     return SwitchedLevel(number, off_seconds, _seconds(on), problem)
 
@@ -225,8 +225,8 @@ def _seconds(result: FenceResult) -> float:
     return (result.confirmed_at or result.sent_at) - result.sent_at
 
 
-def _came_true(condition: Callable[[], bool], seconds: float, tools: FenceTools) -> bool:
-    """Wait until *condition* is true; return False if it was not within *seconds*."""
+def came_true(condition: Callable[[], bool], seconds: float, tools: FenceTools) -> bool:
+    """Look once a second until *condition* is true; return False if it was not in *seconds*."""
     began = tools.clock()
     while not condition():
         if tools.clock() - began >= seconds:

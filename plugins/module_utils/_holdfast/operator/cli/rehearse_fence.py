@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,15 @@ from ...cluster.model.state import NodeState
 from ...errors import FenceError, InputError
 from ...fence.conversation import TOOLS, FenceTools
 from ...fence.reboot import explained, for_reboot, levels_without_power
-from ...fence.rehearsal.ask import WORD_ALONE, ask, questions, switch
-from ...fence.rehearsal.judge import FAILS, NodeVerdict, check_consent, described, judge
+from ...fence.rehearsal.ask import WORD_ALONE, ask, came_true, questions, switch
+from ...fence.rehearsal.judge import (
+    FAILS,
+    Findings,
+    NodeVerdict,
+    check_consent,
+    described,
+    judge,
+)
 from ...fence.rehearsal.report import (
     NodeReport,
     load_report,
@@ -35,6 +42,9 @@ from ...names import MAX_PORT, absolute_path
 from ...node.configuration import load
 from ...result import Result
 from ..report.status import read_status
+
+HEARTBEAT_WAIT = 10.0
+"""Seconds for a heartbeat of a node that runs, on storage that may be slow: one a second is due."""
 
 CONNECT = 2.0
 """Seconds for a connection to a node: in a local network it takes milliseconds."""
@@ -86,8 +96,11 @@ def rehearse_fence(
         switched_nodes = [to_switch] if to_switch else []
         values = {"report": str(path), "would_ask": asked, "would_switch": switched_nodes}
         return Result(changed=bool(to_switch), values=values)
-    known_on = cluster.online | set(options["running"])
-    verdicts = judge(configuration, ask(configuration, nodes, tools), nodes, known_on)
+    findings = ask(configuration, nodes, tools)
+    off = _plug_off(configuration, findings, cluster.online.intersection(nodes))
+    silent = _fell_silent(off, options["node_config"], tools)
+    known_on = (cluster.online - silent).union(options["running"])
+    verdicts = judge(configuration, findings, nodes, known_on)
     report = updated(before, configuration, verdicts, wall_clock())
     save_report(path, report, wall_clock())
     problems = [text for one in verdicts if one.verdict == FAILS for text in one.problems]
@@ -146,6 +159,42 @@ def _look(path: str | None) -> _Cluster:
         services={name: one["services"] for name, one in status.items()},
         manager=seen["manager"]["node"],
     )
+
+
+def _plug_off(
+    configuration: FenceConfiguration, findings: Findings, nodes: Collection[str]
+) -> frozenset[str]:
+    """Return those of *nodes* with a plug that is off by its device."""
+    off = {step for step, plug in findings.plugs.items() if plug.power == "off"}
+    return frozenset(
+        node for node in nodes if any(step in off for _level, step in configuration.steps_of(node))
+    )
+
+
+def _fell_silent(off: frozenset[str], path: str | None, tools: FenceTools) -> frozenset[str]:
+    """Return those of *off*, nodes that were online and whose plug is off, that beat no more.
+
+    They may have lost their power while the devices were asked: the manager's word that they
+    are online is older than the answer, and only a heartbeat after it shows a wrong plug.
+    """
+    if path is None or not off:
+        return frozenset()
+    node = load(Path(path))
+    silent = set(off)
+
+    def heartbeats() -> dict[str, int]:
+        seen = read_status(node)["nodes"]
+        return {name: seen[name]["heartbeat"] for name in off}
+
+    first = heartbeats()
+
+    def all_heard() -> bool:
+        now = heartbeats()
+        silent.difference_update(name for name in off if now[name] != first[name])
+        return not silent
+
+    came_true(all_heard, HEARTBEAT_WAIT, tools)
+    return frozenset(silent)
 
 
 def _check_port(options: Mapping[str, Any]) -> None:
