@@ -95,6 +95,22 @@ def heal(name: str, network: int = CLUSTER) -> None:
     _ip("link", "set", cable, "up")
 
 
+def open_cable(name: str, network: int = CLUSTER) -> tuple[str, str]:
+    """Take a node's cable off the bridge; return it and what is at the bridge in its place."""
+    cable, here, there = _cable(name, network), f"{name}-open", f"{name}-bridge"
+    _ip("link", "add", here, "type", "veth", "peer", "name", there)
+    _ip("link", "set", cable, "nomaster")
+    _ip("link", "set", there, "master", f"br{network}", "up")
+    _ip("link", "set", here, "up")
+    return cable, here
+
+
+def close_cable(name: str, network: int = CLUSTER) -> None:
+    """Put a cable that was opened to the bridge again."""
+    _ip("link", "del", f"{name}-open")
+    _ip("link", "set", _cable(name, network), "master", f"br{network}")
+
+
 def unplug_board(number: int) -> None:
     """Take a management board off the network: who asks it hears nothing at all."""
     _ip("address", "del", f"{board_address(number)}/24", "dev", f"br{BOARDS}")

@@ -23,12 +23,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 
 from testbed import lab, network
 from testbed.bases import base
 from testbed.deployment import Deployment
+from testbed.jitter import Jitter
+from testbed.memory import ShortOfMemory, memory_groups
 from testbed.node import Node, hold_still, wait_until
 from testbed.services import SERVICES, Client, Observer, answers, declare_services, owners_in_turn
 from testbed.starvation import Starvation
@@ -63,14 +65,16 @@ class Fault:
 
     *bound* is for how many seconds a service may be without an answer for it, on a busy machine;
     where the fault itself *cuts_clients_off* that counts from its end.  One that *smoulders* shows
-    only when all seems to be well again, and adds to what is done meanwhile.
+    only when all seems to be well again, and adds to what is done meanwhile.  *during* is what goes
+    on all the time until it ends.
     """
 
     name: str
     bound: float
     longest: float
-    begin: Callable[[Deployment, Node], None]
+    begin: Callable[[Deployment, Node], None] = lambda deployment, node: None
     end: Callable[[Deployment, Node], None] = lambda deployment, node: None
+    during: Callable[[Node], AbstractContextManager[object]] = lambda node: nullcontext()
     of_all: bool = False
     cuts_clients_off: bool = False
     smoulders: bool = False
@@ -119,20 +123,6 @@ def _all_storage(word: str) -> Callable[[Deployment, Node], None]:
     return lambda deployment, node: deployment.testbed.storage_of_all(word)
 
 
-_starved: dict[str, Starvation] = {}
-"""What holds the daemons of a node back, by its name."""
-
-
-def _starve(_deployment: Deployment, node: Node) -> None:
-    _starved[node.name] = Starvation(node).__enter__()
-
-
-def _feed(_deployment: Deployment, node: Node) -> None:
-    starvation = _starved.pop(node.name, None)
-    if starvation is not None:
-        starvation.__exit__()
-
-
 def _for_all(word: str, bound: float) -> Fault:
     name = {"fail": "storage of all fails"}.get(word, "storage of all slow")
     begin, end = _all_storage(word), _all_storage("ok")
@@ -158,7 +148,9 @@ FAULTS = (
     _for_all("slow:0.3", 20.0),
     Fault("storage stalls", 10.0, 0.0, _stall),
     Fault("30 % loss", 20.0, 40.0, lambda deployment, node: node.lose_packets(30), _heal),
-    Fault("2 % of a CPU", 60.0, 120.0, _starve, _feed),
+    Fault("jitter of 500 ms", 20.0, 40.0, during=Jitter),
+    Fault("2 % of a CPU", 60.0, 120.0, during=Starvation),
+    *((Fault("short of memory", 60.0, 40.0, during=ShortOfMemory),) if memory_groups() else ()),
     Fault("LRM killed", 10.0, 0.0, _kill("holdfast-lrm")),
     Fault("CRM killed", 10.0, 0.0, _kill("holdfast-crm")),
     Fault("sanlock killed", 60.0, 0.0, _kill("sanlock"), smoulders=True),
@@ -176,7 +168,8 @@ ALWAYS = math.inf
 HARMLESS = {
     **dict.fromkeys(("LRM killed", "CRM killed", "disk full"), ALWAYS),
     **dict.fromkeys(("storage slow", "storage of all slow"), ALWAYS),
-    **dict.fromkeys(("storage stalls", "30 % loss", "2 % of a CPU"), ALWAYS),
+    **dict.fromkeys(("storage stalls", "30 % loss", "jitter of 500 ms"), ALWAYS),
+    **dict.fromkeys(("2 % of a CPU", "short of memory"), ALWAYS),
     **dict.fromkeys(("network cut", "network cut from it", "network cut to it"), ALWAYS),
     **dict.fromkeys(("storage fails", "storage hangs"), 10.0),
 }
@@ -254,10 +247,11 @@ class Soak:
             client.longest = 0.0
         try:
             fault.begin(self._deployment, node)
+            with fault.during(node):
+                hold_still(lasts)
         except GONE:
             # What smouldered had switched the node off, or had ended what was to be killed.
             told = f"{told}, to which that could not be done any more"
-        hold_still(lasts)
         self._end(fault, node)
         ended = time.monotonic()
         try:
