@@ -9,6 +9,7 @@ from math import inf
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.balance import (
+    guard,
     search,
     setup,
     state,
@@ -104,6 +105,20 @@ def test_on_exclusive_storage_a_node_with_little_disk_takes_the_small_instances(
         assert found
         assert found[0].score <= best + ROUNDING
         current.put(found[0].moved)
+
+
+@pytest.mark.parametrize(
+    ("spindles", "use", "storages", "least"),
+    [(3, 1, {True}, 3), (3, 1, {False}, 1), (3, 1, {True, False}, 1), (2, 4, {True, False}, 2)],
+)
+def test_where_only_some_nodes_have_exclusive_storage_the_smaller_need_counts(
+    spindles, use, storages, least
+):
+    instances = search_of(3, 0, exclusive).instances.values()
+    local = next(one for one in instances if one.template == "drbd")
+    local.spindles, local.spindle_use = spindles, use
+    assert guard.primary_needs(local, storages)[4] == least
+    assert guard.secondary_needs(local, storages)[1] == least
 
 
 @pytest.mark.parametrize("loads", [0, 5, 10])
