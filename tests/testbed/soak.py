@@ -282,29 +282,12 @@ class Soak:
                 # The cluster switches on again what it fenced; what was never fenced, nobody does.
                 wait_until(lambda node=node: node.is_on or self._is_off_for_good(node), BOUND, "on")
                 node.switch_on()
-        wait_until(self._is_fencing_rehearsed, BOUND, "a rehearsal of fencing that succeeds")
         self._deployment.wait_whole(BOUND)
         wait_until(lambda: all(map(answers, SERVICES)), BOUND, "an answer of each service")
         wait_until(database.answers, BOUND, "an answer of the database")
         now = time.monotonic()
         served = "a confirmation for each client"
         wait_until(lambda: all(one.last > now for one in self._clients.values()), BOUND, served)
-
-    def _is_fencing_rehearsed(self) -> bool:
-        """Rehearse again, as the status says, if a fault kept a device from answering meanwhile.
-
-        By itself a node does that ten minutes later.
-        """
-        status = self._deployment.status()
-        failed = {
-            name
-            for name in self._deployment.testbed.nodes
-            if any(f"Fencing of {name} would fail" in one for one in status["problems"])
-        }
-        if failed and status["manager"]["active"]:
-            manager = self._deployment.testbed.nodes[status["manager"]["node"]]
-            manager.run("holdfast", "rehearse", *sorted(failed), check=False)
-        return not failed
 
     def _is_off_for_good(self, node: Node) -> bool:
         """Return whether nobody will switch a node on: it ran nothing, or its lease ran out."""
