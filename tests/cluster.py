@@ -103,7 +103,7 @@ from installed_agents import install_command, install_fence_agent  # noqa: E402
 NAME = "test"
 NODES = ("n1", "n2", "n3")
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 """Seconds for what a cluster does in a few; the machine may be slow."""
 
 MONITOR_INTERVAL = 3.0

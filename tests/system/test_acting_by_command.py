@@ -32,7 +32,7 @@ def test_a_service_is_drained_moved_fenced_away_and_stopped_by_the_command_alone
     assert f"  web is on {second}\n" in said
     holdfast("maintenance", "return", first, on=speaker)
 
-    cluster.wait_settled(60.0)
+    cluster.wait_settled()
     target = other_than(cluster.status()["services"]["web"]["node"])
     assert f"web is on {target}" in holdfast("service", "move", "web", target, on=speaker)
     speaker = other_than(target)

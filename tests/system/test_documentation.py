@@ -113,7 +113,7 @@ def test_the_commands_of_a_page_do_what_it_says(
                 cluster.declare_rule(rule["name"], rule["services"], state="absent")
         for service in set(cluster.status("n2")["services"]) - before:
             cluster.remove(service)
-    cluster.wait_settled(60.0)
+    cluster.wait_settled()
 
 
 def as_plays(document: Any) -> list[dict[str, Any]]:

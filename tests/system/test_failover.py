@@ -142,7 +142,7 @@ def test_nothing_is_taken_over_while_the_fence_device_is_broken(cluster: Embedde
         assert not set(services) & set(cluster.running())
     finally:
         broken.rename(agent)
-    cluster.wait_settled(60.0)
+    cluster.wait_settled()
     everything_runs_once(cluster)
 
 

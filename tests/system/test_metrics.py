@@ -82,4 +82,4 @@ def test_daemons_measure_their_leases_rounds_and_fences(
     assert found[attempts] == 1
     assert found[("holdfast_fence_seconds_sum", other, "confirmed")] > 0
     assert found[("holdfast_failover_last_duration_seconds", other, "total")] > 3
-    cluster.wait_settled(60.0)
+    cluster.wait_settled()

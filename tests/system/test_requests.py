@@ -249,7 +249,7 @@ def test_a_node_that_dies_in_a_disarmed_cluster_is_recovered_once_it_is_armed(
     cluster.maintain("absent", wait=False)
     failover = cluster.wait_failover(node, since)
     assert "guest" in failover["services"]
-    cluster.wait_settled(60.0)
+    cluster.wait_settled()
     assert len(cluster.running()["guest"]) == 1
 
 
@@ -308,7 +308,7 @@ def test_a_reboot_has_the_services_wait_for_their_node(guests: Guests) -> None:
     before = cluster.fences()
     guests.forget_calls()
     power.shut_down(cluster.nodes, node, 60.0, reboot=True)
-    cluster.wait_settled(60.0)
+    cluster.wait_settled()
     assert guests.calls() == [f"stop guest {node}", f"start guest {node}"]
     assert cluster.fences() == before
 
@@ -327,7 +327,7 @@ def test_a_stop_that_fails_has_its_node_fenced_only_if_the_service_asks_for_it(
         failover = cluster.wait_failover(node, since)
         assert "could not be stopped and asks for this" in failover["reason"]
         assert failover["started"]["guest"]["node"] != node
-        cluster.wait_settled(60.0)
+        cluster.wait_settled()
         assert cluster.running()["guest"] == [guests.node_of("guest")]
         return
     cluster.wait(

@@ -166,7 +166,7 @@ def test_a_job_template_is_checked_and_run(
         job(name, False, *answers(name, tmp_path))
     finally:
         put_back(name, cluster, job)
-    cluster.wait_settled(60.0)
+    cluster.wait_settled()
 
 
 def what_is_wanted(status: dict[str, Any]) -> dict[str, Any]:

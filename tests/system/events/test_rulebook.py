@@ -79,7 +79,7 @@ def test_the_rulebook_tells_of_a_fence_and_of_the_recovery(
         except subprocess.TimeoutExpired:
             os.killpg(running.pid, signal.SIGKILL)
             running.wait(20)
-    cluster.wait_settled(60.0)
+    cluster.wait_settled()
 
 
 def wait_for(said: Path, what: str, running: subprocess.Popen[bytes]) -> None:

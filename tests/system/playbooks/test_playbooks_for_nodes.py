@@ -152,7 +152,7 @@ def test_a_node_is_fenced_with_consent_and_its_reason_stands_in_the_cluster(
     assert play("node_maintenance", "--limit", "n3", "--check", **meant).changed == 1
     assert "Name with --limit the nodes" in play("unfence", fails=True).text
     assert play("unfence", "--limit", "n3").changed >= 1
-    status = cluster.wait_settled(60.0)
+    status = cluster.wait_settled()
     assert status["nodes"]["n3"]["state"] == "online"
     assert status["nodes"]["n3"]["maintenance"] is None
     assert play("unfence", "--limit", "n3").changed == 0
@@ -185,7 +185,7 @@ def test_fencing_is_rehearsed_and_for_real_only_with_consent(
         in refused.text
     )
     play("unfence", "--limit", node, unfence_drained=True)
-    cluster.wait_settled(60.0)
+    cluster.wait_settled()
 
 
 @pytest.fixture
@@ -259,7 +259,7 @@ def test_nodes_are_updated_in_turn_and_a_run_that_failed_is_taken_up(
     (tmp_path / "broken" / turns[1]).unlink()
     before = (tmp_path / "updated" / turns[0]).stat().st_mtime
     play("rolling_update", **bare)
-    status = cluster.wait_settled(60.0)
+    status = cluster.wait_settled()
     assert all(one["maintenance"] is None for one in status["nodes"].values())
     assert sorted(one.name for one in (tmp_path / "updated").iterdir()) == sorted(NODES)
     assert (tmp_path / "updated" / turns[0]).stat().st_mtime == before
@@ -291,12 +291,12 @@ def test_a_drill_cuts_a_node_with_consent_and_reports_the_failover(
     slow = play("drill", "--limit", node, fails=True, drill_consent=True, drill_within=0.001)
     assert f"Failover of {node}: services run again after" in slow.text
     assert "until all services ran again, more than 0.001 s" in slow.text
-    status = cluster.wait_settled(60.0)
+    status = cluster.wait_settled()
     assert status["nodes"][node]["state"] == "online"
     node = status["services"]["web"]["node"]
     done = play("drill", "--limit", node, drill_consent=True, drill_within=60)
     assert "until all services ran again." in done.text
-    cluster.wait_settled(60.0)
+    cluster.wait_settled()
 
 
 def test_a_drill_that_would_cost_a_service_is_refused(cluster: EmbeddedCluster, play: Play) -> None:

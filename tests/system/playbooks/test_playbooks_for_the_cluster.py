@@ -97,7 +97,7 @@ def test_the_cluster_is_asked_of_another_node_when_one_has_lost_its_power(
     assert re.search(r"\[n1 -> n[23]", held.text)
     play("cluster_maintenance", cluster_maintenance_state="absent")
     play("unfence", "--limit", "n1", unfence_drained=True)
-    cluster.wait_settled(60.0)
+    cluster.wait_settled()
 
 
 def test_a_host_that_cannot_be_reached_or_hangs_is_passed_over_though_its_node_is_online(
