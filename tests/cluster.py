@@ -106,9 +106,9 @@ NODES = ("n1", "n2", "n3")
 PATIENCE = 180.0
 """Seconds for what a cluster does in a few; the machine may be slow."""
 
-MONITOR_INTERVAL = 3.0
+MONITOR_INTERVAL = 5.0
 """Seconds between two monitors of a resource.  Each starts a Python: once a second, those of one
-cluster took an eighth of a core all the time."""
+cluster took an eighth of a core all the time.  Tests that let 6 s pass see one of each."""
 
 LOOKS = 4
 """How often processes are looked for, half a second apart, to tell which of them last."""
