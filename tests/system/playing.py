@@ -86,6 +86,8 @@ def player_of(inventory: Path, tmp_path: Path) -> Play:
             env=ansible_environment(
                 tmp_path,
                 ANSIBLE_NOCOLOR="1",
+                # Ansible's default is shown by the quickstart: five shells for each task, not one.
+                ANSIBLE_PIPELINING="1",
                 TMPDIR=str(tmp_path),
                 **shared_in(tmp_path.parent / "module-archives"),
             ),
