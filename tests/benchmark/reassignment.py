@@ -30,6 +30,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(CHECKOUT / "tests" / "unit" / "placement"))
 sys.path.insert(0, str(CHECKOUT / "plugins" / "module_utils"))
 from _holdfast.placement.reassignment import (  # type: ignore[import-not-found]  # noqa: E402
+    bound,
     checker,
     formats,
     solver,
@@ -40,11 +41,11 @@ BEST = {"a1_1": 44_306_501, "a1_2": 777_531_842, "a1_3": 583_005_719, "a1_5": 72
 """Costs that a solver of integer programs proved or nearly proved to be the lowest."""
 
 GENERATED = {
-    "like_a1_2": Shape(100, 1000, 980, 4, 1, 2, 4, 0),
-    "like_a1_4": Shape(50, 1000, 142, 3, 1, 50, 50, 1),
-    "like_a2_2": Shape(100, 1000, 170, 12, 4, 5, 25, 0),
-    "like_a2_5": Shape(50, 1000, 153, 12, 0, 5, 25, 0),
-    "like_b_1": Shape(100, 5000, 2512, 12, 4, 5, 10, 0),
+    "like_a1_2": Shape(100, 1000, 980, 4, 1, 2, 4, 0, dependencies=40),
+    "like_a1_4": Shape(50, 1000, 142, 3, 1, 50, 50, 1, dependencies=297),
+    "like_a2_2": Shape(100, 1000, 170, 12, 4, 5, 25, 0, dependencies=0),
+    "like_a2_5": Shape(50, 1000, 153, 12, 0, 5, 25, 0, dependencies=506),
+    "like_b_1": Shape(100, 5000, 2512, 12, 4, 5, 10, 0, dependencies=4412),
 }
 """The sizes of some of the challenge's instances."""
 
@@ -150,31 +151,10 @@ def measure(name: str, lines: list[str], start_lines: list[str], options: Any) -
     verdict = checker.check(model, start, found.assignment)
     if verdict.violations or verdict.cost.total != found.cost:
         raise SystemExit(f"{name}: the checker says {verdict}, the search {found.cost}")
-    bound = lower_bound(model)
-    if found.cost < bound:
-        raise SystemExit(f"{name}: the cost {found.cost} is below the lower bound {bound}")
-    return Run(name, before.cost.total, bound, curve, found.by_time)
-
-
-def lower_bound(model: Any) -> int:
-    """Return a cost that no assignment of *model* is below.
-
-    As one machine, all machines together have no more load above the safety capacities, and no
-    more imbalance, than each on its own.  Moves cost 0 or more.
-    """
-    free, safe = [], []
-    for number in range(len(model.resources)):
-        used = sum(process.needs[number] for process in model.processes)
-        limits = [
-            (each.capacities[number], each.safety_capacities[number]) for each in model.machines
-        ]
-        free.append(sum(capacity for capacity, _safety in limits) - used)
-        safe.append(sum(map(min, limits)) - used)
-    loads = sum(each.load_weight * max(0, -left) for each, left in zip(model.resources, safe))
-    return loads + sum(
-        each.weight * max(0, each.target * free[each.first] - free[each.second])
-        for each in model.balances
-    )
+    least = bound.lower_bound(model)
+    if found.cost < least:
+        raise SystemExit(f"{name}: the cost {found.cost} is below the lower bound {least}")
+    return Run(name, before.cost.total, least, curve, found.by_time)
 
 
 def say(run: Run, best: int | None, budget: float) -> None:

@@ -39,8 +39,11 @@ class Problem:
         """Continue from the best solution; return the work, in microseconds of a slow core."""
         raise NotImplementedError
 
-    def mean_rise(self) -> float:
-        """Return the mean of what moves that fit cost now, of those that raise the cost."""
+    def rise(self, effort: float) -> float:
+        """Return about the mean of what moves that fit cost now, of those that raise the cost.
+
+        It is less if *effort* is small: below 1 a phase is too short for a fully hot beginning.
+        """
         raise NotImplementedError
 
     def propose(self, temperature: float) -> float:
@@ -92,7 +95,7 @@ def anneal(
         before, hot = problem.best_cost, 0.0
         if anneals:
             effort = share * budget.seconds * 1e6 / problem.size
-            hot = heat * problem.mean_rise() * min(1.0, effort / FULL_EFFORT)
+            hot = heat * problem.rise(effort / FULL_EFFORT)
         while (used := budget.used()) < end:
             if stop():
                 return True

@@ -6,14 +6,17 @@ from __future__ import annotations
 
 import itertools
 import random
+from functools import partial
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.reassignment import (
     anneal,
     assignment,
+    bound,
     chains,
     checker,
     formats,
+    model,
     packing,
     solver,
 )
@@ -65,61 +68,115 @@ def searched(model, start, seconds=0.05, seed=1, clock=None, stop=lambda: False,
     return solver.reassign(model, start, seed, seconds, clock or Clock(), stop, told)
 
 
+def parts(state):
+    """Return what moves change of *state*, but for the order of processes on a machine."""
+    on = [sorted(processes) for processes in state.on]
+    return state.cost, state.free, state.excess, state.room, state.load_cost, state.taken, on
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_cost_and_constraints_are_those_of_the_checker_after_every_few_moves(seed):
     model, start = read(seed, random_shape(seed))
     assert not checker.check(model, start, start).violations
     current, draw = assignment.State(model, start, start), random.Random(seed).random
+    orders = anneal.Orders(model, draw)
     assert current.cost == checker.check(model, start, start).cost.total
     for temperature in (1e9, 1e5, 1e3, 0.0):
         for _turn in range(5):
-            for propose in (anneal.shift, anneal.swap, chains.chain):
-                propose(current, draw, 40, temperature)
+            for propose in (
+                partial(anneal.shift, current, orders, draw, 10, 4),
+                partial(anneal.swap, current, orders, draw, 10, 4),
+                partial(chains.chain, current, orders, draw, 40, 4),
+            ):
+                propose(temperature)
                 verdict = checker.check(model, start, current.at)
                 assert verdict.violations == []
                 assert verdict.cost.total == current.cost
                 assert checker.check(model, start, current.best_at).cost.total == current.best_cost
         # A state that is made of an assignment is the one that was moved to it.
-        again = assignment.State(model, start, current.at)
-        assert again.cost == current.cost
-        assert (again.free, again.excess, again.room) == (
-            current.free,
-            current.excess,
-            current.room,
-        )
+        assert parts(assignment.State(model, start, current.at)) == parts(current)
+        current.return_to_best()
+        assert current.at == current.best_at
+        assert current.cost == current.best_cost
+        assert parts(assignment.State(model, start, current.at)) == parts(current)
 
 
 def test_many_random_moves_of_each_kind_are_made():
     model, start = read(1)
     current, draw = assignment.State(model, start, start), random.Random(1).random
-    assert anneal.shift(current, draw, 2000, 1e9)[1] > 100
-    assert anneal.swap(current, draw, 4000, 1e9)[1] > 50
-    assert chains.chain(current, draw, 400, 1e9) > 100
+    orders = anneal.Orders(model, draw)
+    assert anneal.shift(current, orders, draw, 1000, 4, 1e9).made > 100
+    assert anneal.swap(current, orders, draw, 2000, 4, 1e9).made > 50
+    assert chains.chain(current, orders, draw, 400, 4, 1e9).made > 100
 
 
-@pytest.mark.parametrize("seed", [4, 9, 13, 14, 16, 17, 19])
+@pytest.mark.parametrize("seed", [1, 2, 7, 10, 12, 17, 18, 19])
 def test_the_optimum_of_a_small_instance_is_found(seed):
-    """In these the start is not the optimum; in 17 no move and no swap leads there, but a chain."""
-    shape = Shape(4, 6, 4, 3, seed % 3, 2, 3, seed % 2, 0.6)
+    """In these the start is not the optimum; in 1 and 2 only chains lead there."""
+    shape = Shape(4, 6, 4, 3, seed % 3, 2, 3, seed % 2, 0.6, 3)
     model, start = read(seed, shape)
     best = min(
         verdict.cost.total
         for assignment in itertools.product(range(4), repeat=6)
         if not (verdict := checker.check(model, start, assignment)).violations
     )
-    assert searched(model, start, 0.2).cost == best < checker.check(model, start, start).cost.total
+    assert searched(model, start, 0.5).cost == best < checker.check(model, start, start).cost.total
+    assert bound.lower_bound(model) <= best
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_a_search_betters_the_start_and_more_time_betters_it_further(seed):
-    model, start = read(seed, Shape(20, 200, 60, 4, 1))
-    before = checker.check(model, start, start).cost.total
-    short, long = searched(model, start, 0.02), searched(model, start, 0.6)
-    assert short.cost < before
-    assert long.cost < short.cost
-    verdict = checker.check(model, start, long.assignment)
-    assert verdict.cost.total == long.cost
-    assert not verdict.violations
+@pytest.mark.parametrize("seed", range(10))
+def test_the_lower_bound_is_reached_where_each_machine_has_its_share(seed):
+    """Equal machines with equal processes are no better than all of them as one machine."""
+    rng = random.Random(seed)
+    numbers = range(3)
+    resources = [model.Resource(False, rng.randint(1, 9)) for _number in numbers]
+    capacities = [rng.randint(50, 100) for _number in numbers]
+    safety = [rng.randint(0, capacity) for capacity in capacities]
+    needs = [rng.randint(0, capacity) for capacity in capacities]
+    instance = model.Model(
+        resources,
+        [model.Machine(0, 0, capacities, safety, [0] * 4) for _machine in range(4)],
+        [model.Service(0, ()) for _process in range(4)],
+        [model.Process(number, needs, 1) for number in range(4)],
+        [model.Balance(0, 1, rng.randint(1, 3), rng.randint(1, 9))],
+        model.MoveWeights(1, 1, 1),
+    )
+    cost = checker.check(instance, range(4), range(4)).cost.total
+    assert bound.lower_bound(instance) == cost
+
+
+def test_on_fuller_machines_more_moves_are_proposed_together():
+    def proposed(used):
+        instance, start = read(3, Shape(40, 200, 60, 4, 0, used=used))
+        current, draw = assignment.State(instance, start, start), random.Random(1).random
+        orders, counts = anneal.Orders(instance, draw), []
+
+        def propose(*arguments):
+            counts.append(anneal.shift(*arguments))
+            return counts[-1]
+
+        kind = solver.Kind(propose, 50, 1.0, 40)
+        for _turn in range(20):
+            kind.propose(current, orders, draw, 1e3)
+        return counts[-1].proposed
+
+    assert proposed(0.4) < proposed(0.9) <= 50 * 40
+
+
+def test_a_search_betters_the_start_and_more_time_betters_it_further():
+    shares = []
+    for seed in range(5):
+        model, start = read(seed, Shape(20, 200, 60, 4, 1))
+        before = checker.check(model, start, start).cost.total
+        short, long = searched(model, start, 0.02), searched(model, start, 0.6)
+        assert long.cost < before
+        assert short.cost < before
+        verdict = checker.check(model, start, long.assignment)
+        assert verdict.cost.total == long.cost
+        assert not verdict.violations
+        shares.append(long.cost / short.cost)
+    # A single search may have bad luck.
+    assert sum(shares) / len(shares) < 0.995
 
 
 def test_one_seed_has_one_answer_and_another_seed_another():

@@ -93,9 +93,9 @@ class Balancing(Problem):
         self.best_cost = self._known.cost
         return work
 
-    def mean_rise(self) -> float:
-        """Return the mean of what random moves add to the score, of those that raise it."""
-        return mean_rise(self._walk, SAMPLES, PROPOSALS)
+    def rise(self, effort: float) -> float:
+        """Return the mean of what random moves add to the score, less for an *effort* below 1."""
+        return mean_rise(self._walk, SAMPLES, PROPOSALS) * min(1.0, effort)
 
     def propose(self, temperature: float) -> float:
         """Propose moves, chains and a rebuilding; return the work in microseconds."""

@@ -29,21 +29,30 @@ class State:
     ``excess`` are the packed costs of a machine, some of them below 0: the loads above the safety
     capacities and the imbalances.  A process adds ``weight`` to them.  ``load_cost`` is the sum of
     those above 0.
+
+    ``move_cost`` is what a process costs by itself for being where it is.
     """
 
     def __init__(self, model: Model, start: Sequence[int], at: Sequence[int]) -> None:
         self.model = model
         self.start = start
-        self.at = list(at)
         self.service = [process.service for process in model.processes]
-        self._set_capacities()
-        self._set_costs()
-        self._set_places()
-        self._set_services()
-        self.cost = sum(self.load_cost) + sum(self._move_cost)
-        self.cost += self._service_weight * self._most_moved
-        self.best_cost = self.cost
+        self._pack_needs()
+        self._pack_costs()
+        self._set_move_costs()
+        self._set_rules()
         self.best_at = list(at)
+        self.return_to_best()
+        self.best_cost = self.cost
+
+    def return_to_best(self) -> None:
+        """Change the assignment to the best one."""
+        self.at = list(self.best_at)
+        self._fill()
+        self._place()
+        self._count()
+        self.cost = sum(self.load_cost) + sum(self.move_cost)
+        self.cost += self.service_weight * self._most_moved
         self._changed: set[int] = set()
 
     def keep(self) -> None:
@@ -54,7 +63,7 @@ class State:
             best_at[process] = at[process]
         self._changed.clear()
 
-    def _set_capacities(self) -> None:
+    def _pack_needs(self) -> None:
         machines, processes = self.model.machines, self.model.processes
         most = max([max(machine.capacities, default=0) for machine in machines], default=0)
         largest = max([max(process.needs, default=0) for process in processes], default=0)
@@ -62,18 +71,17 @@ class State:
         self.capacity_fields = fields = Fields(len(resources), most + 2 * largest)
         self.need = [fields.pack(process.needs) for process in processes]
         stays = [not resource.transient for resource in resources]
-        self.lasting = [
-            fields.pack([need * stay for need, stay in zip(process.needs, stays)])
-            for process in processes
-        ]
-        self.free = [fields.pack(machine.capacities) + fields.guards for machine in machines]
-        self.room = []
-        for need, lasting, home, machine in zip(self.need, self.lasting, self.start, self.at):
-            self.room.append(lasting if machine == home else need)
-            self.free[machine] -= self.room[-1]
-            self.free[home] -= need - lasting
+        self.lasting = self.need
+        if not all(stays):
+            self.lasting = [
+                fields.pack([need * stay for need, stay in zip(process.needs, stays)])
+                for process in processes
+            ]
+        self._capacity = [fields.pack(machine.capacities) + fields.guards for machine in machines]
+        for need, lasting, home in zip(self.need, self.lasting, self.start):
+            self._capacity[home] -= need - lasting
 
-    def _set_costs(self) -> None:
+    def _pack_costs(self) -> None:
         model = self.model
         loads = [number for number, each in enumerate(model.resources) if each.load_weight]
         balances = [balance for balance in model.balances if balance.weight]
@@ -102,50 +110,22 @@ class State:
                 change = needs[balance.second] - balance.target * needs[balance.first]
                 adds.append(balance.weight * change)
             self.weight.append(fields.pack(adds))
-        self.excess = [fields.pack(costs) + fields.guards for costs in starts]
-        for number, place in enumerate(self.at):
-            self.excess[place] += self.weight[number]
-        self.load_cost = [fields.positive(excess) for excess in self.excess]
+        self._empty_excess = [fields.pack(costs) + fields.guards for costs in starts]
 
-    def _set_places(self) -> None:
-        """Set where processes are, and what it costs to move each."""
-        model = self.model
-        self.on: list[list[int]] = [[] for _machine in model.machines]
-        self._place_on = [0] * len(self.at)
-        for process, machine in enumerate(self.at):
-            self._place_on[process] = len(self.on[machine])
-            self.on[machine].append(process)
-        weights = model.weights
+    def _set_move_costs(self) -> None:
+        model, weights = self.model, self.model.weights
         self._leave_cost = [weights.process * process.move_cost for process in model.processes]
+        self.service_weight = weights.service
         self._machine_weight = weights.machine
         self._machine_costs = [machine.move_costs for machine in model.machines]
         self._stay_cost = [
             weights.machine * self._machine_costs[machine][machine] for machine in self.start
         ]
-        self._move_cost = [
-            self._cost_of_move(process, machine) for process, machine in enumerate(self.at)
-        ]
 
-    def _cost_of_move(self, process: int, machine: int) -> int:
-        """Return the costs, but for its service's, of *process* being on *machine*."""
-        home = self.start[process]
-        if machine == home:
-            return self._stay_cost[process]
-        per_machine = self._machine_weight * self._machine_costs[home][machine]
-        return self._leave_cost[process] + per_machine
-
-    def _set_services(self) -> None:
+    def _set_rules(self) -> None:
         services, machines = self.model.services, self.model.machines
         self.location = [machine.location for machine in machines]
         self.neighborhood = [machine.neighborhood for machine in machines]
-        self.taken: list[set[int]] = [set() for _service in services]
-        self._locations: list[Counter[int]] = [Counter() for _service in services]
-        self._neighborhoods: list[Counter[int]] = [Counter() for _service in services]
-        for process, machine in enumerate(self.at):
-            service = self.service[process]
-            self.taken[service].add(machine)
-            self._locations[service][self.location[machine]] += 1
-            self._neighborhoods[service][self.neighborhood[machine]] += 1
         self._needed_by: list[list[int]] = [[] for _service in services]
         for number, rules in enumerate(services):
             for needed in rules.dependencies:
@@ -157,12 +137,51 @@ class State:
         self.bound = [
             rules.spread > 1 or bool(self.related[number]) for number, rules in enumerate(services)
         ]
+
+    def _fill(self) -> None:
+        """Set what is free and what the machines cost."""
+        self.free, self.excess = list(self._capacity), list(self._empty_excess)
+        self.room = []
+        for process, machine in enumerate(self.at):
+            stays = machine == self.start[process]
+            self.room.append((self.lasting if stays else self.need)[process])
+            self.free[machine] -= self.room[-1]
+            self.excess[machine] += self.weight[process]
+        self.load_cost = [self.cost_fields.positive(excess) for excess in self.excess]
+
+    def _place(self) -> None:
+        """Set where processes are, and what it costs that they moved."""
+        self.on: list[list[int]] = [[] for _machine in self.model.machines]
+        self._place_on = [0] * len(self.at)
+        for process, machine in enumerate(self.at):
+            self._place_on[process] = len(self.on[machine])
+            self.on[machine].append(process)
+        self.move_cost = [
+            self._cost_of_move(process, machine) for process, machine in enumerate(self.at)
+        ]
+
+    def _cost_of_move(self, process: int, machine: int) -> int:
+        """Return the costs, but for its service's, of *process* being on *machine*."""
+        home = self.start[process]
+        if machine == home:
+            return self._stay_cost[process]
+        per_machine = self._machine_weight * self._machine_costs[home][machine]
+        return self._leave_cost[process] + per_machine
+
+    def _count(self) -> None:
+        """Set where services are, and how many processes of each have moved."""
+        services = self.model.services
+        self.taken: list[set[int]] = [set() for _service in services]
+        self._locations: list[Counter[int]] = [Counter() for _service in services]
+        self._neighborhoods: list[Counter[int]] = [Counter() for _service in services]
         self._moved = [0] * len(services)
         for service, home, machine in zip(self.service, self.start, self.at):
+            self.taken[service].add(machine)
+            self._locations[service][self.location[machine]] += 1
+            self._neighborhoods[service][self.neighborhood[machine]] += 1
             self._moved[service] += machine != home
         self._with_moved = Counter(self._moved)
         self._most_moved = max(self._moved, default=0)
-        self._service_weight = self.model.weights.service
 
     def spread_allows(self, process: int, machine: int) -> bool:
         """Return whether spread and dependencies allow moving *process* to *machine*."""
@@ -208,15 +227,24 @@ class State:
         """Return how the costs of moves change if *process* is moved to *machine*."""
         home, service = self.start[process], self.service[process]
         if machine == home:
-            delta = self._stay_cost[process] - self._move_cost[process]
+            delta = self._stay_cost[process] - self.move_cost[process]
             if self._moved[service] == self._most_moved and self.at[process] != home:
-                delta -= self._service_weight * (self._with_moved[self._most_moved] == 1)
+                delta -= self.service_weight * (self._with_moved[self._most_moved] == 1)
             return delta
-        per_machine = self._machine_weight * self._machine_costs[home][machine]
-        delta = self._leave_cost[process] + per_machine - self._move_cost[process]
+        delta, costs, per_machine = self.costs_away(process)
+        return delta + per_machine * costs[machine]
+
+    def costs_away(self, process: int) -> tuple[int, Sequence[int], int]:
+        """Return how the costs of moves change if *process* moves, but not to its first machine.
+
+        They change by the first number, and by the cost of the machine, which is in the list,
+        times the last number.
+        """
+        home, service = self.start[process], self.service[process]
+        delta = self._leave_cost[process] - self.move_cost[process]
         if self.at[process] == home and self._moved[service] == self._most_moved:
-            delta += self._service_weight
-        return delta
+            delta += self.service_weight
+        return delta, self._machine_costs[home], self._machine_weight
 
     def move(self, process: int, machine: int) -> None:
         """Move *process* to *machine*, which has to be another one and to be allowed."""
@@ -231,7 +259,7 @@ class State:
         load_cost[before] = fields.positive(self.excess[before])
         load_cost[machine] = fields.positive(self.excess[machine])
         self.cost += delta + load_cost[before] + load_cost[machine]
-        self._move_cost[process] = self._cost_of_move(process, machine)
+        self.move_cost[process] = self._cost_of_move(process, machine)
         if machine == home:
             self._count_moved(self.service[process], -1)
         elif before == home:

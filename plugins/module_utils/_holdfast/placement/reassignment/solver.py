@@ -9,18 +9,27 @@ from typing import NamedTuple
 
 from ...hints import Callable, Sequence
 from ..annealing import Budget, Problem, anneal
-from .anneal import shift, swap
+from .anneal import Draw, Orders, Tried, shift, swap
 from .assignment import State
+from .bound import lower_bound
 from .chains import chain
 from .model import Model
 
-SHIFTS, SWAPS, CHAINS = 400, 800, 8
-"""How many moves, swaps and chains are proposed in turn."""
+PROCESSES, CHAINS = 100, 20
+"""For how many processes moves or swaps are proposed in turn, and how many chains."""
+SHIFTING, SWAPPING, CHAINING = 0.4, 0.4, 0.2
+"""The share of the work of each kind."""
+FITTING_WANTED, FEWEST = 4, 8
+"""How many of the moves of a process should have room, and how many are proposed at least."""
 SAMPLE, PROPOSALS = 2_000, 100_000
 """How many moves that fit are looked at for the first temperature, and how many at most in all."""
 
-PROPOSED, FITTING, MADE = 0.5, 1.4, 8.5
-"""Work of a move that is proposed, that has room, and that is made, in microseconds of a core."""
+TAKEN, PROPOSED, FITTING, MADE = 0.8, 0.12, 0.8, 8.5
+"""Work of a process that is taken, of a move that is proposed, that has room, and that is made, in
+microseconds of a core."""
+
+
+Proposing = Callable[[State, Orders, Draw, int, int, float], Tried]
 
 
 class Found(NamedTuple):
@@ -31,37 +40,77 @@ class Found(NamedTuple):
     by_time: bool
 
 
+class Kind:
+    """A kind of moves: its *share* of the work, and how many of them are proposed at once.
+
+    These are as many as are needed for a few that fit, up to *most*.
+    """
+
+    def __init__(self, propose: Proposing, count: int, share: float, most: int) -> None:
+        self._propose = propose
+        self._count = count
+        self._share = share
+        self._most = most
+        self._proposed = self._fitting = 1.0
+        self._burst = min(most, FEWEST)
+        self.turns = 0.0
+
+    def propose(self, state: State, orders: Orders, draw: Draw, temperature: float) -> float:
+        """Propose moves to *state*; return the work in microseconds."""
+        tried = self._propose(state, orders, draw, self._count, self._burst, temperature)
+        self._proposed = 0.9 * self._proposed + tried.proposed
+        self._fitting = 0.9 * self._fitting + tried.fitting
+        wanted = int(FITTING_WANTED * self._proposed / max(1.0, self._fitting))
+        self._burst = min(self._most, max(FEWEST, wanted))
+        work = TAKEN * self._count + PROPOSED * tried.proposed
+        work += FITTING * tried.fitting + MADE * tried.made
+        self.turns += work / self._share
+        return work
+
+
 class Assigning(Problem):
     """Assignments of *model*, from the assignment *start* on."""
 
     def __init__(self, model: Model, start: Sequence[int], draw: Callable[[], float]) -> None:
-        self._model = model
-        self._start = start
         self._draw = draw
+        self._orders = Orders(model, draw)
+        machines = len(model.machines)
+        self._kinds = (
+            Kind(shift, PROCESSES, SHIFTING, machines),
+            Kind(swap, PROCESSES, SWAPPING, len(start)),
+            Kind(chain, CHAINS, CHAINING, machines),
+        )
+        self._bound = lower_bound(model)
+        self._costs = machines * (
+            sum([resource.load_weight > 0 for resource in model.resources])
+            + sum([balance.weight > 0 for balance in model.balances])
+        )
         self.size = len(start)
         self.state = State(model, start, start)
         self.best_cost = self.state.best_cost
 
     def restart(self) -> float:
         """Continue from the best assignment, which is next to no work."""
-        self.state = State(self._model, self._start, self.state.best_at)
+        self.state.return_to_best()
         return 0.0
 
-    def mean_rise(self) -> float:
-        """Return the mean of what random moves that fit cost, of those that raise the cost."""
-        return mean_cost(self.state, self._draw)
+    def rise(self, effort: float) -> float:
+        """Return the mean of what random moves that fit cost, but not more than *effort* allows.
+
+        In a search that has settled at a temperature, each cost of a machine is in the mean about
+        that temperature above the least that is possible.  A higher one than that of the best
+        assignment so far undoes what was reached, which only pays with time to reach it again.
+        """
+        settled = (self.best_cost - self._bound) / max(1, self._costs)
+        mean = mean_cost(self.state, self._draw)
+        return min(mean * min(1.0, effort), settled * max(1.0, effort))
 
     def propose(self, temperature: float) -> float:
-        """Propose moves, swaps and chains; return the work in microseconds."""
-        work = _work(SHIFTS, *shift(self.state, self._draw, SHIFTS, temperature))
-        work += _work(SWAPS, *swap(self.state, self._draw, SWAPS, temperature))
-        work += _work(CHAINS, 0, chain(self.state, self._draw, CHAINS, temperature))
+        """Propose moves, swaps or chains; return the work in microseconds."""
+        kind = min(self._kinds, key=lambda each: each.turns)
+        work = kind.propose(self.state, self._orders, self._draw, temperature)
         self.best_cost = self.state.best_cost
         return work
-
-
-def _work(proposed: int, fitting: int, made: int) -> float:
-    return PROPOSED * proposed + FITTING * fitting + MADE * made
 
 
 def reassign(
