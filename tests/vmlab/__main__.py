@@ -26,6 +26,9 @@ MISSING = 69
 BACKEND = "HOLDFAST_VMLAB_BACKEND"
 """Environment variable that names the backend of the tests."""
 
+IO_TIMEOUT = "HOLDFAST_VMLAB_IO_TIMEOUT"
+"""Environment variable that sets the I/O timeout of the host leases in the tests, in seconds."""
+
 FAULTS = {
     "power-off": Machine.cut_power,
     "power-on": Machine.switch_on,
@@ -80,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     test.add_argument("backends", nargs="*", metavar="BACKEND", help=f"of {', '.join(BACKENDS)}")
     test.add_argument("--cuts", type=int, default=2, help="power cuts with a fence device; 2")
     test.add_argument("--lease-cuts", type=int, default=1, help="power cuts without one; 1")
+    test.add_argument("--io-timeout", choices=("2", "10"), default="2", help="of leases, in s; 2")
     test.add_argument("-k", dest="choose", default="", help="only these tests, as pytest has it")
     test.set_defaults(act=_test)
 
@@ -123,6 +127,7 @@ def _test(options: argparse.Namespace) -> int:
         words += ["-k", options.choose]
     os.environ["HOLDFAST_VMLAB_CUTS"] = str(options.cuts)
     os.environ["HOLDFAST_VMLAB_LEASE_CUTS"] = str(options.lease_cuts)
+    os.environ[IO_TIMEOUT] = options.io_timeout
     status = 0
     for backend in options.backends or BACKENDS:
         os.environ[BACKEND] = backend

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One lab and one deployed cluster for all tests here, on the backend HOLDFAST_VMLAB_BACKEND.
 
-They run in a lab: ``vmlab test``.  What they measure is printed at the end.
+HOLDFAST_VMLAB_IO_TIMEOUT is the I/O timeout of its host leases, in seconds.  They run in a lab:
+``vmlab test``.  What they measure is printed at the end.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from testbed import lab
 from testbed.services import declare_services
-from vmlab.__main__ import BACKEND, missing
+from vmlab.__main__ import BACKEND, IO_TIMEOUT, missing
 from vmlab.deployment import VmDeployment
 from vmlab.figures import Figures
 from vmlab.observer import Observer
@@ -28,6 +29,11 @@ from vmlab.storage import BACKENDS
 from vmlab.whole import VmLab
 
 FIGURES = Figures()
+
+
+def io_timeout() -> int:
+    """Return the I/O timeout of the host leases, in seconds."""
+    return int(os.environ.get(IO_TIMEOUT, "2"))
 
 
 @pytest.fixture(scope="session")
@@ -40,7 +46,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the figures."""
     if FIGURES.rows:
         name = os.environ.get(BACKEND, "lun")
-        terminalreporter.write_line(f"\nbackend {name}, seconds")
+        times = f"I/O timeout {io_timeout()} s"
+        terminalreporter.write_line(f"\nbackend {name}, {times}, seconds")
         terminalreporter.write_line(FIGURES.table())
 
 
@@ -59,7 +66,7 @@ def machines() -> Iterator[VmLab]:
 @pytest.fixture(scope="session")
 def deployment(machines: VmLab) -> VmDeployment:
     """A cluster with fence devices on the backend, its members joined."""
-    made = VmDeployment(machines)
+    made = VmDeployment(machines, io_timeout=io_timeout())
     if not made.is_deployed():
         begun = time.monotonic()
         made.deploy_first()

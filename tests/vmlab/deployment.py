@@ -14,6 +14,12 @@ from vmlab import storage
 from vmlab.node import Machine
 from vmlab.whole import VmLab
 
+TIMES = {
+    2: {"io_timeout": 2, "watchdog_timeout": 10},
+    10: {"io_timeout": 10, "watchdog_timeout": 60},
+}
+"""Profiles by I/O timeout of the host leases, in seconds."""
+
 TIMING = {"suspect_after": 10.0}
 """Seconds; machines of a busy host may be silent for longer than the default of 3."""
 
@@ -31,12 +37,13 @@ class VmDeployment(Deployment):
 
     testbed: VmLab
 
-    def __init__(self, lab: VmLab, *, fencing: bool = True) -> None:
+    def __init__(self, lab: VmLab, *, fencing: bool = True, io_timeout: int = 2) -> None:
         nodes = list(lab.nodes.values())
         if not lab.stood_before:
             lab.backend.attach(nodes)
-        path = lab.backend.path or storage.multipath_device(nodes[0], 0)
-        more = {"storage_max_hosts": storage.MAX_HOSTS}
+        path = _storage(lab, lab.backend.path)
+        self.times = TIMES[io_timeout]
+        more = {"storage_max_hosts": storage.MAX_HOSTS, "holdfast_times": self.times}
         super().__init__(lab, fencing=fencing, timing=TIMING, storage=path, more=more)
 
     def is_deployed(self) -> bool:
@@ -86,6 +93,20 @@ class VmDeployment(Deployment):
         except (ProcessLookupError, subprocess.TimeoutExpired):
             return ""
 
+    def other_storage(self) -> str:
+        """Return another storage of the same kind, which all nodes have and nothing uses."""
+        return _storage(self.testbed, self.testbed.backend.other)
+
+    def fences(self, since: float) -> list[dict[str, Any]]:
+        """Return the events of fences since a time, in seconds since 1970."""
+        events = self.status()["events"]
+        return [one for one in events if one["at"] >= since and one["kind"] == "fence"]
+
     def wait_whole(self, timeout: float = JOINING) -> dict[str, Any]:
         """Wait until all nodes are members, and all services are as configured."""
         return super().wait_whole(timeout)
+
+
+def _storage(lab: VmLab, path: str) -> str:
+    """Return a path of a backend as ``holdfast_storage`` has it; "" is the cluster's LUN."""
+    return path or storage.multipath_device(lab.nodes["n1"], 0)

@@ -29,7 +29,8 @@ class Observer(Background):
         self._ear = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._ear.bind(("", OBSERVER_PORT))
         self._ear.settimeout(WAIT)
-        self._owners: dict[str, list[str]] = defaultdict(list)
+        self.owners: dict[str, list[str]] = defaultdict(list)
+        """Each process that was heard of a service, in turn."""
         self.last: dict[str, float] = {}
         """When each service was heard last, by the lab's monotonic clock."""
         self.twice: list[Sighting] = []
@@ -46,7 +47,7 @@ class Observer(Background):
         except TimeoutError:
             return
         self.looks += 1
-        owners, now = self._owners[service], time.monotonic()
+        owners, now = self.owners[service], time.monotonic()
         self.last[service] = now
         if owner not in owners:
             owners.append(owner)

@@ -33,6 +33,8 @@ VOLUMES = {"cluster": "352M", "alpha": "64M", "beta": "64M"}
 IQN = "iqn.2026-01.lab.test"
 PORTALS = tuple(address(path, NUMBER) for path in network.PATHS)
 MOUNT = "/srv/holdfast"
+FOLDER = f"{MOUNT}/test"
+VOLUME = "/dev/ha/cluster"
 
 SERVE = f"""#!/bin/sh
 # Export the folder over NFS and the LUNs over iSCSI, each of these through both portals.
@@ -135,10 +137,14 @@ def on_each(nodes: Sequence[Machine], act: Callable[[Machine], T]) -> list[T]:
 
 @dataclass(frozen=True)
 class Backend:
-    """A kind of storage: what ``holdfast_storage`` is, and where the service *alpha* has data."""
+    """A kind of storage: what ``holdfast_storage`` is, and where the service *alpha* has data.
+
+    *other* is another storage to which the cluster can be moved; "" is the LUN of the cluster.
+    """
 
     name: str
     path: str
+    other: str
     attach: Callable[[Sequence[Machine]], None]
     block: bool
 
@@ -224,8 +230,8 @@ def paths(node: Machine) -> int:
 
 
 BACKENDS = {
-    "nfs4.2": Backend("nfs4.2", f"{MOUNT}/test", _attach_nfs("4.2"), False),
-    "nfs3": Backend("nfs3", f"{MOUNT}/test", _attach_nfs("3"), False),
-    "lun": Backend("lun", "", _attach_luns, True),
-    "lv": Backend("lv", "/dev/ha/cluster", _attach_luns, True),
+    "nfs4.2": Backend("nfs4.2", FOLDER, f"{MOUNT}/other", _attach_nfs("4.2"), False),
+    "nfs3": Backend("nfs3", FOLDER, f"{MOUNT}/other", _attach_nfs("3"), False),
+    "lun": Backend("lun", "", VOLUME, _attach_luns, True),
+    "lv": Backend("lv", VOLUME, "", _attach_luns, True),
 }

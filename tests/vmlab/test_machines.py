@@ -16,7 +16,7 @@ LEASE_CUTS = int(os.environ.get("HOLDFAST_VMLAB_LEASE_CUTS", "1"))
 LONG = 300.0
 """Seconds for a failover on machines that are this slow."""
 
-PAUSE = 60.0
+PAUSE = 300.0
 
 FAULTS = {
     "power cut": lambda node: node.cut_power(),

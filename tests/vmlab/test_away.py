@@ -1,0 +1,51 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The storage is away for all nodes at once: nobody is fenced, and all services come back."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from testbed.node import hold_still, wait_until
+from testbed.services import SERVICES, answers, owners_in_turn
+
+LONG = 600.0
+WRITE = 5.0
+LEASE = 8.0
+"""How long a host lease outlives its last renewal, in I/O timeouts; renewals are two apart."""
+
+DETECTION = 60.0
+"""Seconds for a busy machine to be reset once its host lease has expired."""
+
+
+@pytest.mark.parametrize("seconds", [10.0, 60.0, 300.0])
+def test_nobody_is_fenced_while_the_storage_is_away_for_all(cluster, observer, figures, seconds):
+    """Nodes wait as long as their host leases live; after that each one resets itself once."""
+    nodes = list(cluster.testbed.nodes.values())
+    boots = [node.boot_id() for node in nodes]
+    since = time.time()
+    storage = cluster.testbed.storage_machine
+    storage.cut_paths()
+    hold_still(seconds)
+    begun = time.monotonic()
+    storage.heal_paths()
+    for service in SERVICES:
+        # An answer alone needs no storage.
+        wait_until(
+            lambda service=service: answers(service, WRITE, "probe"), LONG, f"an entry of {service}"
+        )
+    figures.add(
+        f"storage away for all for {seconds:.0f} s: back to writes", time.monotonic() - begun
+    )
+    cluster.wait_whole()
+    resets = [node.boot_id() - boot for node, boot in zip(nodes, boots)]
+    print(f"resets: {resets}")
+    assert cluster.fences(since) == []
+    lease = LEASE * cluster.times["io_timeout"]
+    if seconds < lease:
+        assert resets == [0] * len(nodes)
+    elif seconds > lease + cluster.times["watchdog_timeout"] + DETECTION:
+        assert resets == [1] * len(nodes)
+    assert not observer.twice
+    assert all(owners_in_turn(cluster.testbed, service) for service in SERVICES)

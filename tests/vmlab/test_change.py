@@ -1,0 +1,33 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The playbook storage_change moves the cluster to another storage and back: no service notices."""
+
+from __future__ import annotations
+
+import time
+
+from testbed.services import SERVICES, Client
+
+PAUSE = 20.0
+"""Seconds for which a client of a busy, slow machine may have to wait."""
+
+
+def test_services_run_on_while_the_cluster_moves_to_another_storage_and_back(
+    cluster, observer, figures
+):
+    nodes = list(cluster.testbed.nodes.values())
+    boots = [node.boot_id() for node in nodes]
+    with Client("alpha") as client:
+        for storage in (cluster.other_storage(), cluster.storage):
+            begun = time.monotonic()
+            done = cluster.play("storage_change", "-e", f"holdfast_storage={storage}")
+            assert done.status == 0, done.said[-4000:]
+            figures.add("move to another storage or back", time.monotonic() - begun)
+            cluster.wait_whole()
+            for node in nodes:
+                assert f":{storage}" in node.run("sanlock", "client", "status").stdout
+    figures.add("move to another storage and back: longest pause of writes", client.longest)
+    assert [len(observer.owners[service]) for service in SERVICES] == [1, 1]
+    assert [node.boot_id() for node in nodes] == boots
+    assert client.lost(cluster.testbed) == []
+    assert client.longest < PAUSE
