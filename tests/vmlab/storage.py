@@ -23,6 +23,9 @@ T = TypeVar("T")
 NUMBER = 9
 """The number of the storage machine."""
 
+SETUP = 600.0
+"""Seconds for the nodes of a busy host to be given the storage; 60 s on an idle one."""
+
 MAX_HOSTS = 16
 LUNS = {"cluster": 400 << 20, "data": 640 << 20}
 """Bytes of the LUNs: one for the cluster, one for a volume group."""
@@ -193,7 +196,7 @@ def _attach_nfs(version: str) -> Callable[[Sequence[Machine]], None]:
             f"mkdir -p {MOUNT}; echo '{line}' >/etc/fstab; systemctl daemon-reload;"
             f" systemctl enable -q --now rpcbind; mount {MOUNT}; mkdir -p {MOUNT}/data"
         )
-        on_each(nodes, lambda node: node.run("sh", "-ec", script))
+        on_each(nodes, lambda node: node.run("sh", "-ec", script, timeout=SETUP))
 
     return attach
 
@@ -205,15 +208,16 @@ def _attach_luns(nodes: Sequence[Machine]) -> None:
     volumes = "; ".join(f"lvcreate -qq -y -L {size} -n {name} ha" for name, size in VOLUMES.items())
     systems = "; ".join(f"mkfs.ext4 -q /dev/ha/{name}" for name in VOLUMES if name != "cluster")
     device = multipath_device(first, 1)
-    first.run("sh", "-ec", f"vgcreate -qq ha {device}; {volumes}; {systems}")
-    on_each(others, lambda node: node.run("sh", "-ec", "vgscan -qq; vgchange -qq -ay ha"))
+    make, use = f"vgcreate -qq ha {device}; {volumes}; {systems}", "vgscan -qq; vgchange -qq -ay ha"
+    first.run("sh", "-ec", make, timeout=SETUP)
+    on_each(others, lambda node: node.run("sh", "-ec", use, timeout=SETUP))
 
 
 def _log_in(node: Machine) -> None:
     """Log one node in at both portals, and wait for all paths."""
     node.run("sh", "-c", "cat >/etc/multipath.conf", text=MULTIPATH)
-    node.run("sh", "-ec", f"modprobe dm-multipath; {ISCSI_SETUP}")
-    wait_until(lambda: paths(node) == len(LUNS) * len(PORTALS), 180.0, "all paths")
+    node.run("sh", "-ec", f"modprobe dm-multipath; {ISCSI_SETUP}", timeout=SETUP)
+    wait_until(lambda: paths(node) == len(LUNS) * len(PORTALS), SETUP, "all paths")
 
 
 def multipath_device(node: Machine, number: int) -> str:

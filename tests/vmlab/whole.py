@@ -40,7 +40,9 @@ class VmLab(Testbed):
         self.storage_machine.switch_on()
         super().up()
         self.storage_machine.wait_booted()
-        self.storage_machine.run("systemctl", "enable", "-q", "--now", "lab-serve", timeout=300.0)
+        self.storage_machine.run(
+            "systemctl", "enable", "-q", "--now", "lab-serve", timeout=storage.SETUP
+        )
 
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)
