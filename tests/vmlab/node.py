@@ -18,7 +18,7 @@ from testbed.node import CALL, Node
 from vmlab import network
 from vmlab.images import Image
 
-BOOT = 300.0
+BOOT = 600.0
 """Seconds until a machine answers; 25 s on an idle machine."""
 
 SHUTDOWN = 240.0
