@@ -118,12 +118,20 @@ ISCSI = {
     "node.conn.0..timeo.noop_out_timeout": "2",
 }
 
+LOGIN = "/etc/systemd/system/open-iscsi.service.d/retry.conf"
+LOGIN_AGAIN = """[Service]
+Restart=on-failure
+RestartSec=10
+"""
+"""Debian's unit logs in at boot for two minutes, and without this never again."""
+
 ISCSI_SETUP = "; ".join(
     (
         *(
             rf"sed -i 's/^\({one}\) *=.*/\1 = {ISCSI[one]}/' /etc/iscsi/iscsid.conf"
             for one in ISCSI
         ),
+        "systemctl daemon-reload",
         "systemctl enable -q iscsid open-iscsi multipathd",
         "systemctl restart iscsid multipathd",
         *(f"iscsiadm -m discovery -t sendtargets -p {portal} >/dev/null" for portal in PORTALS),
@@ -216,6 +224,7 @@ def _attach_luns(nodes: Sequence[Machine]) -> None:
 def _log_in(node: Machine) -> None:
     """Log one node in at both portals, and wait for all paths."""
     node.run("sh", "-c", "cat >/etc/multipath.conf", text=MULTIPATH)
+    node.run("sh", "-ec", f"mkdir -p $(dirname {LOGIN}); cat >{LOGIN}", text=LOGIN_AGAIN)
     node.run("sh", "-ec", f"modprobe dm-multipath; {ISCSI_SETUP}", timeout=SETUP)
     wait_until(lambda: paths(node) == len(LUNS) * len(PORTALS), SETUP, "all paths")
 
