@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -86,6 +87,37 @@ def python_for(user: int | None) -> str:
     return own if runs else "/usr/bin/python3"
 
 
+def install_command(library: Path, python: str) -> Path:
+    """Write the command of *library* beside it, as the role does, and return it."""
+    command = library.with_name("holdfast")
+    surroundings = jinja2.Environment(trim_blocks=True, keep_trailing_newline=True)
+    surroundings.filters["quote"] = shlex.quote
+    text = surroundings.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
+        node_config="/etc/holdfast/node.json",
+        node_library=str(library),
+        ansible_python_interpreter=python,
+    )
+    command.write_text(text)
+    command.chmod(0o755)
+    return command
+
+
+def test_the_command_of_a_new_version_runs_beside_what_was_compiled_of_the_one_before(
+    tmp_path: Path, hostile: Path
+) -> None:
+    compiled = tmp_path / "holdfast.pyzc"
+    with zipfile.ZipFile(compiled, "w") as archive:
+        archive.writestr("holdfast/__init__.py", "raise SystemExit('the version before')")
+    os.utime(compiled, (1e9, 1e9))
+    library = tmp_path / "holdfast.pyz"
+    library.write_bytes(library_archive())
+    command = str(install_command(library, sys.executable))
+    found = start([command, "bytecode", str(library)], hostile, None)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.endswith(" written\n")
+    assert start([command, "--version"], hostile, None).stdout.startswith("holdfast ")
+
+
 @pytest.mark.parametrize("user", users())
 @pytest.mark.parametrize("archive", ["library", "compiled", "outdated"])
 def test_the_installed_command_imports_nothing_from_the_working_directory(
@@ -97,16 +129,7 @@ def test_the_installed_command_imports_nothing_from_the_working_directory(
         compile_library(library)
     if archive == "outdated":
         os.utime(library, ns=(1, 1))
-    command = open_folder / "holdfast"
-    surroundings = jinja2.Environment(trim_blocks=True, keep_trailing_newline=True)
-    surroundings.filters["quote"] = shlex.quote
-    text = surroundings.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
-        node_config="/etc/holdfast/node.json",
-        node_library=str(library),
-        ansible_python_interpreter=python_for(user),
-    )
-    command.write_text(text)
-    command.chmod(0o755)
+    command = install_command(library, python_for(user))
     for words in (["--version"], ["status", "--json"], ["iallocator", "-h"], ["balance", "-h"]):
         found = start([str(command), *words], hostile, user)
         assert not (hostile / "ran").exists(), (words, (hostile / "ran").read_text())
