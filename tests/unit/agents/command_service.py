@@ -34,7 +34,7 @@ class Service:
         self.folder = folder
         self.parameters = {}
 
-    def __call__(self, action, timeout=10.0, interval=0.0, check_level=None, **parameters):
+    def __call__(self, action, timeout=60.0, interval=0.0, check_level=None, **parameters):
         """Call an action; *parameters* are kept for the calls after it."""
         self.parameters.update(parameters)
         request = AgentCall(

@@ -169,7 +169,7 @@ def test_a_start_is_done_once_the_port_answers_and_a_dead_port_is_a_failure(serv
 
 
 def test_a_command_that_never_answers_is_ended_and_its_start_fails(service, free_port):
-    result = service("start", command="sleep 1000", port=free_port, timeout=15.0)
+    result = service("start", command="sleep 1000", port=free_port, timeout=30.0)
     assert result.code == 1
     assert "did not answer" in result.reason
     assert not result.timed_out
