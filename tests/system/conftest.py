@@ -15,18 +15,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from cluster import EmbeddedCluster
 
-CALM = {"fence_limit": 1000, "suspect_after": 6.0}
-"""No brake on fences; and a machine with much else to do is not to fence a node for being slow."""
-
 
 @pytest.fixture(scope="module")
 def running_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
-    """Three machines with four services.
+    """Three machines with four services, and no brake on fences.
 
     All but ``web`` record their life, so that an instance too many is seen.
     """
     folder = tmp_path_factory.mktemp("a cluster")
-    with EmbeddedCluster(folder, CALM) as cluster:
+    with EmbeddedCluster(folder, {"fence_limit": 1000}) as cluster:
         cluster.declare_web()
         cluster.declare("pair", "sleep 1000001", cluster.witness("pair"))
         cluster.declare("left", cluster.witness("left"))
