@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
@@ -22,8 +23,8 @@ import workplace
 COMMAND_DEADLINE = 3600.0
 """Seconds after which a command counts as hung: several times what the slowest takes."""
 
-IDLE = ("nice", "-n", "19")
-"""Before a command that is to get out of the way of all others."""
+LEFT_OVER = 19
+"""The nice value of a command that is to get out of the way of all others."""
 
 SKIPPED_LINE = re.compile(
     r"^(?:SKIPPED \[\d+\] (?P<test>.*)"
@@ -55,8 +56,8 @@ class Run:
     """All stages of this run."""
     skipped: list[str] = field(default_factory=list)
     out: TextIO = sys.stdout
-    idle: bool = False
-    """Whether its commands get only the CPU time that nobody else wants."""
+    nice: int = 0
+    """The nice value of its commands."""
     process: subprocess.Popen[str] | None = None
     ended: bool = False
     """Whether it was told to end, so that nothing more may begin."""
@@ -81,7 +82,7 @@ class Run:
         if self.ended:
             raise StageFailed(f"not begun any more: {_shortened(arguments)}")
         process = self.process = subprocess.Popen(
-            [*(IDLE if self.idle else ()), *arguments],
+            arguments,
             cwd=folder or self.collection,
             env={**self.environment, **{name: str(value) for name, value in environment.items()}},
             stdin=subprocess.DEVNULL,
@@ -91,6 +92,7 @@ class Run:
             errors="replace",
             start_new_session=True,
         )
+        _set_nice(process.pid, self.nice)
         if self.ended:
             # It was told so just now.
             self.kill()
@@ -165,20 +167,19 @@ class Outcome:
 class Lane:
     """Stages that run one after the other beside those of no lane.
 
-    With *idle* they get only the CPU time that nobody else wants: they compute, while the others
-    mostly wait.
+    *nice* is the nice value of their commands.
     """
 
     stages: Collection[Stage]
-    idle: bool = False
+    nice: int = 0
 
 
 class Beside:
     """The stages of a lane while they run; what they print is shown once all have ended."""
 
-    def __init__(self, stages: Sequence[Stage], run: Run, idle: bool, no_skips: bool) -> None:
+    def __init__(self, stages: Sequence[Stage], run: Run, nice: int, no_skips: bool) -> None:
         """Begin the first stage."""
-        self._run = replace(run, skipped=[], out=io.StringIO(), idle=idle, process=None)
+        self._run = replace(run, skipped=[], out=io.StringIO(), nice=nice, process=None)
         self._outcomes: list[Outcome] = []
         self._thread = threading.Thread(target=self._go, args=(stages, no_skips), daemon=True)
         self._thread.start()
@@ -226,7 +227,7 @@ def outcomes_of(
                 its_own = [one for one in stages if one in lane.stages]
                 names = ", ".join(one.__name__ for one in its_own)
                 print(f"\n=== begins beside the others, shown at the end: {names}", flush=True)
-                beside.append(Beside(its_own, run, lane.idle, no_skips))
+                beside.append(Beside(its_own, run, lane.nice, no_skips))
         return [*outcomes, *(outcome for one in beside for outcome in one.outcomes())]
     finally:
         for one in beside:
@@ -271,6 +272,18 @@ def summarise(outcomes: Sequence[Outcome]) -> int:
     totals = [f"{words.count(word)} {word}" for word in ("passed", "failed", "skipped")]
     print(", ".join(totals if "skipped" in words else totals[:2]))
     return 1 if "failed" in words else 0
+
+
+def _set_nice(pid: int, nice: int) -> None:
+    """Set the nice value of a process that has just begun as the first of a session of its own.
+
+    Where Linux groups processes by session (sched_autogroup_enabled, see sched(7)), the value of a
+    process counts among those of its session only; the session has one of its own beside others.
+    """
+    # It may have ended already, and a kernel may be without such groups.
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PGRP, pid, nice)
+        Path(f"/proc/{pid}/autogroup").write_text(str(nice), encoding="ascii")
 
 
 def _shortened(arguments: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ import tarfile
 from pathlib import Path
 
 import workplace
-from running import Lane, Run, Stage, StageFailed, StageSkipped, outcomes_of, summarise
+from running import LEFT_OVER, Lane, Run, Stage, StageFailed, StageSkipped, outcomes_of, summarise
 from sessions import sessions
 from workplace import ROOT
 
@@ -70,8 +70,7 @@ def unit(run: Run) -> None:
     if units in run.stages:
         elsewhere += [f"tests/unit/{name}" for name in ANSIBLE_UNITS]
     options = ("-n", "2", "tests/unit", *(f"--ignore={path}" for path in elsewhere))
-    # The clusters that run beside are judged by their times.
-    run.command("nice", "-n", "5", "python", "-m", "pytest", *options, folder=ROOT)
+    run.python("-m", "pytest", *options, folder=ROOT)
 
 
 def conformance(run: Run) -> None:
@@ -341,10 +340,13 @@ STAGES: tuple[Stage, ...] = (
 QUICK: tuple[Stage, ...] = (*STATIC, failover, unit, conformance)
 """What runs without ``--all``, in less than five minutes."""
 
+GIVING_WAY = 5
+"""The nice value of stages of no lane: the clusters that run beside are judged by their times."""
+
 LANES = (
     Lane(frozenset(STATIC)),
-    Lane(frozenset({simulation}), idle=True),
-    Lane(frozenset({sanity, importer}), idle=True),
+    Lane(frozenset({simulation}), nice=LEFT_OVER),
+    Lane(frozenset({sanity, importer}), nice=LEFT_OVER),
     Lane(frozenset({testbed, leases})),
     Lane(frozenset({playbooks, agents})),
     Lane(frozenset({system, integration, security})),
@@ -373,7 +375,8 @@ def main() -> int:
         for stage in (*BY_NAME, *STAGES)
         if stage.__name__ in names and stage.__name__ not in options.without
     ]
-    run = Run(options.scratch, workplace.prepare(options.scratch), frozenset(chosen))
+    environment = workplace.prepare(options.scratch)
+    run = Run(options.scratch, environment, frozenset(chosen), nice=GIVING_WAY)
     return summarise(outcomes_of(chosen, LANES, run, options.no_skips))
 
 
