@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from testbed import lab
 from testbed.deployment import Deployment
 from testbed.services import declare_services
+from testbed.versions import first_version
 from testbed.whole import Testbed
 
 
@@ -43,9 +44,9 @@ def mended(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def deployment(testbed: Testbed) -> Deployment:
+def deployment(testbed: Testbed, tmp_path_factory: pytest.TempPathFactory) -> Deployment:
     """A cluster on the testbed, with fence devices, its members joined."""
-    made = Deployment(testbed)
+    made = Deployment(testbed, checkout=first_version(tmp_path_factory.mktemp("before")))
     if not testbed.stood_before:
         made.deploy_first()
     made.wait_whole()

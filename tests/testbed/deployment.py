@@ -68,7 +68,7 @@ class Deployment:
     """What is deployed on a testbed, and how; ``fencing`` says whether there are fence devices.
 
     The cluster's files are in a folder, or on the block device *storage*; *more* are further
-    variables of the inventory.
+    variables of the inventory.  *checkout* holds the version of the collection that is used.
     """
 
     def __init__(
@@ -79,8 +79,10 @@ class Deployment:
         timing: Any = None,
         storage: str = FOLDER,
         more: Mapping[str, Any] | None = None,
+        checkout: Path = CHECKOUT,
     ) -> None:
         self.testbed = testbed
+        self.checkout = checkout
         self.storage = storage
         self.more = more or {}
         self.folder = testbed.folder / "ansible"
@@ -126,9 +128,10 @@ class Deployment:
         document = {"holdfast": {"hosts": hosts, "vars": variables}}
         (self.folder / "inventory.json").write_text(json.dumps(document, indent=1))
 
-    def play(self, playbook: str, *options: str, checkout: Path = CHECKOUT) -> Played:
-        """Run a playbook of the collection in *checkout* and return how it went."""
-        return self._run_playbook(checkout / "playbooks" / f"{playbook}.yml", options, checkout)
+    def play(self, playbook: str, *options: str, checkout: Path | None = None) -> Played:
+        """Run a playbook of the collection, or of that in *checkout*, and return how it went."""
+        used = checkout or self.checkout
+        return self._run_playbook(used / "playbooks" / f"{playbook}.yml", options, used)
 
     def _run_playbook(self, path: Path, options: Sequence[str], checkout: Path) -> Played:
         inventory = self.folder / "inventory.json"
@@ -259,7 +262,7 @@ class Deployment:
         task = [{"name": "Call it", f"holdfast.ha.{name}": dict(options)}]
         book = [{"hosts": on.name, "gather_facts": False, "tasks": task}]
         (self.folder / "call.yml").write_text(json.dumps(book))
-        played = self._run_playbook(self.folder / "call.yml", (), CHECKOUT)
+        played = self._run_playbook(self.folder / "call.yml", (), self.checkout)
         assert played.status == 0, played.said[-3000:]
 
     def remove(self, service: str) -> None:
