@@ -13,6 +13,8 @@ still runs out of time; the temperatures then follow the clock, and `anneal` say
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from ..hints import Callable, Sequence
 
 PHASES = ((0.04, False), (0.06, True), (0.15, True), (0.7, True), (0.05, False))
@@ -27,7 +29,7 @@ FULL_EFFORT = 2e3
 """Work for each thing placed, in microseconds, from which on a phase begins fully hot."""
 
 
-class Problem:
+class Problem(ABC):
     """What is searched: a current solution and the best one so far, both changed by moves."""
 
     size: int
@@ -35,23 +37,23 @@ class Problem:
     best_cost: float
     """The cost of the best solution so far."""
 
+    @abstractmethod
     def restart(self) -> float:
         """Continue from the best solution; return the work, in microseconds of a slow core."""
-        raise NotImplementedError
 
+    @abstractmethod
     def rise(self, effort: float) -> float:
         """Return about the mean of what moves that fit cost now, of those that raise the cost.
 
         It is less if *effort* is small: below 1 a phase is too short for a fully hot beginning.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def propose(self, temperature: float) -> float:
         """Propose some moves; return the work, in microseconds of a slow core.
 
         At *temperature* 0 the cost never rises.
         """
-        raise NotImplementedError
 
 
 class Budget:
