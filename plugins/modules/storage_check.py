@@ -19,6 +19,8 @@ description:
     times of the host leases, and shows which number is too large. A lost path must not hold I/O up
     for longer than five times O(io_timeout). Without any path I/O must fail within eight times
     O(io_timeout).
+  - A node that boots while its iSCSI storage is away must log in later. Debian's
+    C(open-iscsi.service) with C(Restart=no) does not, and is shown.
   - A logical volume must map straight to its LUN. One that is thin, mirrored, cached, a snapshot or
     of RAID is refused.
   - Nothing is wrong with storage of any other kind.

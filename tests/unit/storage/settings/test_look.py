@@ -76,6 +76,16 @@ def test_a_lun_without_multipath_is_its_only_path(system):
     assert (found.multipath, [path.name for path in found.paths]) == (False, ["sda"])
 
 
+def test_a_device_over_iscsi_is_refused_where_nothing_logs_in_again(monkeypatch):
+    paths = [DevicePath("sda", "iscsi", 2, 2, 5)]
+    lun = PathsOfDevice("ha-lun", paths, True, 3, 2)
+    monkeypatch.setattr(look, "luns_below", lambda *_words: iter([lun]))
+    monkeypatch.setattr(look, "check_volumes", lambda *_words: [])
+    monkeypatch.setattr(look, "_answer", lambda *_words, **_more: "LoadState=loaded\nRestart=no\n")
+    (told,) = look._device("/dev/dm-0", FAST).problems
+    assert "Restart=no" in told
+
+
 def test_the_lun_of_a_partition_is_found(system):
     disk = system / "class/block/sda"
     put(disk / "sda1/partition", 1)

@@ -18,12 +18,13 @@ from pathlib import Path
 from ...errors import AgentError, StorageError
 from ...process.run import run
 from ..lockspace.host_timing import LeaseTiming
+from .login import UNIT, check_login
 from .mount import NFS, check_nfs, mount_of
 from .paths import QUEUE, DevicePath, PathsOfDevice, check_paths
 from .volumes import check_volumes, read_attribute, targets_in
 
 ANSWER_SECONDS = 20.0
-"""The time limit of a question to multipathd or the device mapper."""
+"""The time limit of a question to multipathd, systemd or the device mapper."""
 
 _POLLING = re.compile(r"^\s*polling_interval\s+\"?(\d+)", re.MULTILINE)
 _SESSION = re.compile(r"/(session\d+)/")
@@ -101,9 +102,12 @@ def _device(device: str, timing: LeaseTiming) -> StorageSettings:
     """Return what the paths below a block device are worth."""
     name, system = Path(device).name, Path("/sys")
     kind, problems = "device", check_volumes(name, system, targets_of)
-    for found in luns_below(name, system):
+    luns = list(luns_below(name, system))
+    for found in luns:
         kind = "multipath" if found.multipath else kind
         problems += check_paths(found, timing)
+    if any(path.transport == "iscsi" for found in luns for path in found.paths):
+        problems += check_login(_login_unit())
     return StorageSettings(kind, problems)
 
 
@@ -178,6 +182,12 @@ def polling_interval() -> int:
     """Return how many seconds are between two looks of multipathd."""
     found = _POLLING.search(_multipathd("show", "config", "local"))
     return int(found[1]) if found else _DEFAULT_POLLING
+
+
+def _login_unit() -> str:
+    """Return what systemd says of the unit that logs in to iSCSI targets at boot."""
+    words = ("show", "--property=LoadState,Restart", UNIT)
+    return _answer("systemctl", *words, found="path over iSCSI", remedy="see systemctl status")
 
 
 def targets_of(volume: str) -> list[str]:
