@@ -341,20 +341,19 @@ QUICK: tuple[Stage, ...] = (*STATIC, failover, unit, conformance)
 """What runs without ``--all``, in less than five minutes."""
 
 GIVING_WAY = 5
-"""The nice value of stages of no lane: the clusters that run beside are judged by their times."""
+"""The nice value of what computes for minutes: clusters beside it are judged by their times."""
 
 LANES = (
-    Lane(frozenset(STATIC)),
+    Lane(frozenset(STATIC), nice=GIVING_WAY),
     Lane(frozenset({simulation}), nice=LEFT_OVER),
     Lane(frozenset({sanity, importer}), nice=LEFT_OVER),
-    Lane(frozenset({testbed, leases})),
-    Lane(frozenset({playbooks, agents})),
-    Lane(frozenset({system, integration, security})),
+    Lane(frozenset({testbed, leases, agents, integration, security})),
+    Lane(frozenset({playbooks, system})),
     Lane(frozenset({failover})),
 )
 """Stages that only compute get what is left over, from the beginning.  They are two lanes, because
-whatever of them is left at the end uses both cores then.  Three lanes mostly wait for clusters of
-their own, the longest stage first, and take about as long as each other."""
+whatever of them is left at the end uses both cores then.  Two lanes play clusters of their own, and
+take about as long as each other; a third one would keep all waiting for a CPU."""
 
 BY_NAME: tuple[Stage, ...] = (failover, awx, cores, vmlab, long_runs)
 """Those that are not part of ``--all``: another one has them, or they take long, or need much of a

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
-DEADLINE = 60.0
+DEADLINE = 300.0
 
 
 def program() -> str | None:
