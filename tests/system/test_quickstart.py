@@ -164,7 +164,7 @@ def test_the_quickstart_shows_two_failovers_and_every_service_runs_once(
 def test_the_web_service_answers_and_the_status_page_stands_alone(
     checkout: Checkout, first_run: subprocess.CompletedProcess[str]
 ) -> None:
-    with urllib.request.urlopen(f"http://127.0.0.1:{checkout.web_port}/", timeout=5) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{checkout.web_port}/", timeout=60) as answer:
         assert answer.read().startswith(b"web runs on n")
     page = (checkout.cluster / "status.html").read_text(encoding="utf-8")
     assert "resolver-a" in page

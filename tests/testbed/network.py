@@ -137,8 +137,8 @@ def _drop(interface: str, percent: int = 100) -> str:
 
 def _nft(namespace: str, rules: str) -> None:
     entered = ["nsenter", f"--net=/run/netns/{namespace}"] if namespace else []
-    subprocess.run([*entered, "nft", "-f", "-"], input=rules, text=True, check=True, timeout=20)
+    subprocess.run([*entered, "nft", "-f", "-"], input=rules, text=True, check=True, timeout=120)
 
 
 def _ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True, timeout=20)
+    subprocess.run(["ip", *words], check=True, timeout=120)

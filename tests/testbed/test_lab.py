@@ -47,7 +47,7 @@ def test_nothing_is_left_of_a_lab_whose_starter_or_janitor_is_killed(who, tmp_pa
     )
     janitor = int(Path(f"/proc/{starter.pid}/task/{starter.pid}/children").read_text())
     os.kill(starter.pid if who == "starter" else janitor, signal.SIGKILL)
-    starter.wait(timeout=20)
+    starter.wait(timeout=60)
     if who == "janitor":
         wait_until(lambda: has_no_process(group), 20.0, "no process")
         lab.sweep()

@@ -250,7 +250,7 @@ def _daemon(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
         yield daemon
     finally:
         daemon.kill()
-        daemon.wait(timeout=10)
+        daemon.wait(timeout=60)
 
 
 def _free_port() -> int:

@@ -172,5 +172,5 @@ def test_a_kernel_dump_is_a_gate_that_alone_proves_nothing(dumping):
     finally:
         if sender is not None:
             sender.kill()
-            sender.wait(timeout=10)
+            sender.wait(timeout=60)
     assert (result.confirmed, result.evidence) == (False, "gate" if dumping else "none")

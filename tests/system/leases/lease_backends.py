@@ -127,11 +127,11 @@ class RemoteLeases:
 
     def kill(self):
         self.child.send_signal(signal.SIGKILL)
-        self.child.wait(timeout=10)
+        self.child.wait(timeout=60)
 
     def end(self):
         self.child.kill()
-        self.child.wait(timeout=10)
+        self.child.wait(timeout=60)
         self.child.stdin.close()
         self.child.stdout.close()
 
@@ -247,7 +247,7 @@ class Cluster:
         """End sanlock alone, without warning."""
         daemon = self.daemons[host_id]
         daemon.kill()
-        daemon.wait(timeout=10)
+        daemon.wait(timeout=60)
 
     def end(self):
         for worker in self.workers:

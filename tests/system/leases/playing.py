@@ -56,7 +56,7 @@ class Play:
             return json.loads(self._results.read_text())
         finally:
             self._child.kill()
-            self._child.wait(timeout=10)
+            self._child.wait(timeout=60)
             self._folder.cleanup()
 
 
