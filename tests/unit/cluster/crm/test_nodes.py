@@ -616,6 +616,19 @@ def test_an_idle_manager_that_goes_down_is_not_fenced_as_a_candidate_meant_to_lo
     assert (after.state.open_failover("n1") is None) == (expected is NodeState.OFFLINE)
 
 
+@pytest.mark.parametrize(("sent", "recorded"), [(301.5, 301.5), (304.0, 303.0)])
+def test_a_failover_is_never_told_to_be_recorded_after_its_fence_was_sent(sent, recorded) -> None:
+    """Another candidate may have announced its own fence meanwhile."""
+    announced = Intent("n1", "silent", 300.0, 303.0, 7)
+    taken = take_over(
+        replace(state({"web": started("n1")}), manager="n1"), 8, "n3", 310.0, announced
+    )
+    fence = FenceReport("n1", True, "its own status", sent, 309.0)
+    look = seen(WANTED, {"n1": SILENT}, fences=(fence,))
+    (told,) = step(taken, look).state.failovers
+    assert (told.suspected, told.recorded, told.fence_sent) == (recorded, recorded, sent)
+
+
 def test_a_node_that_is_switched_off_in_order_is_left_off_although_a_fence_may_arrive() -> None:
     left = replace(LEFT, report=replace(LEFT.report, goes_down="poweroff"))
     taken = run(
