@@ -62,6 +62,7 @@ def prepare(scratch: Path) -> dict[str, str]:
         "ANSIBLE_NOCOWS": "1",
         "NO_COLOR": "1",
         "COLUMNS": "160",
+        "PYTEST_ADDOPTS": "--durations=8 --durations-min=15",
         "HYPOTHESIS_STORAGE_DIRECTORY": str(CACHE / "hypothesis"),
     }
 
