@@ -29,7 +29,7 @@ def memory_groups() -> bool:
 
 
 class ShortOfMemory(Background):
-    """Keeps all processes of a node in a memory group that is full while it is entered."""
+    """Keeps all processes of a node in a memory *group* that is full while it is entered."""
 
     pause = 0.5
 
@@ -39,7 +39,7 @@ class ShortOfMemory(Background):
         assert place is not None, "a node is in a lab"
         self._node = node
         self._root = place / "memory"
-        self._group = self._root / f"{place.name}-{node.name}"
+        self.group = self._root / f"{place.name}-{node.name}"
         # Not in the lab's folder, which may be in memory itself.
         self._file = tempfile.TemporaryFile(dir=lab.PLACE)  # noqa: SIM115 - closed at the exit
 
@@ -48,8 +48,8 @@ class ShortOfMemory(Background):
         if not os.path.ismount(self._root):
             mount = ("mount", "-t", "cgroup", "-o", "memory", "none", str(self._root))
             subprocess.run(mount, check=True, timeout=CALL)
-        self._group.mkdir(exist_ok=True)
-        (self._group / "memory.limit_in_bytes").write_text(str(LIMIT_MIB << 20))
+        self.group.mkdir(exist_ok=True)
+        (self.group / "memory.limit_in_bytes").write_text(str(LIMIT_MIB << 20))
         for _number in range(FILE_MIB):
             self._file.write(bytes(1 << 20))
         self._file.flush()
@@ -57,7 +57,7 @@ class ShortOfMemory(Background):
         # Its pages are to be charged to the group, which reads them.
         os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         for pid in self._node.command_lines():
-            self._move(pid, self._group)
+            self._move(pid, self.group)
         super().__enter__()
         return self
 
@@ -65,14 +65,14 @@ class ShortOfMemory(Background):
         try:
             super().__exit__(*error)
         finally:
-            (self._group / "memory.limit_in_bytes").write_text("-1")
+            (self.group / "memory.limit_in_bytes").write_text("-1")
             wait_until(self._leave, CALL, "an empty memory group")
-            self._group.rmdir()
+            self.group.rmdir()
             self._file.close()
 
     def _leave(self) -> bool:
         """Move all processes out, and return whether none is left: some may have forked."""
-        inside = (self._group / "cgroup.procs").read_text().split()
+        inside = (self.group / "cgroup.procs").read_text().split()
         for pid in inside:
             self._move(int(pid), self._root)
         return not inside
@@ -81,7 +81,7 @@ class ShortOfMemory(Background):
         """Read the file once, as a process of the group."""
         self._file.seek(0)
         join = 'echo $$ > "$1"/cgroup.procs; exec dd of=/dev/null bs=64k'
-        words = ("sh", "-c", join, "sh", str(self._group))
+        words = ("sh", "-c", join, "sh", str(self.group))
         out = subprocess.DEVNULL
         subprocess.run(words, stdin=self._file, stderr=out, check=True, timeout=CALL)
 
