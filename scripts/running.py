@@ -20,8 +20,9 @@ from typing import TextIO
 
 import workplace
 
-COMMAND_DEADLINE = 3600.0
-"""Seconds after which a command counts as hung: several times what the slowest takes."""
+COMMAND_DEADLINE = 4800.0
+"""Seconds after which a command counts as hung.  One that gets only what CPU time is left over ends
+last of all, after an hour on a slow machine."""
 
 LEFT_OVER = 19
 """The nice value of a command that is to get out of the way of all others."""
