@@ -8,6 +8,7 @@ and where the installed version is the one whose figures are known, with those.
 
 from __future__ import annotations
 
+import functools
 import re
 import subprocess
 from collections import Counter
@@ -91,6 +92,7 @@ def agents(texts):
     }
 
 
+@functools.cache
 def installed_version():
     return subprocess.run(
         ["/usr/sbin/fence_ipmilan", "-V"], capture_output=True, text=True, timeout=60, check=False
