@@ -25,12 +25,9 @@ def test_check_mode_said_before_what_the_first_run_then_did(deployment):
     }
 
 
-def test_a_second_run_changes_nothing_and_check_mode_says_so_before(deployment):
-    nothing = dict.fromkeys(deployment.testbed.nodes, 0)
-    said = deployment.play("deploy", "--check")
-    assert (said.status, said.changed) == (0, nothing), said.said[-3000:]
+def test_a_second_run_changes_nothing(deployment):
     done = deployment.play("deploy")
-    assert (done.status, done.changed) == (0, nothing), done.said[-3000:]
+    assert (done.status, set(done.changed.values())) == (0, {0}), done.said[-3000:]
     assert SECRET not in done.said
 
 

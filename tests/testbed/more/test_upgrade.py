@@ -28,6 +28,11 @@ def test_no_service_is_interrupted_by_a_new_version_of_the_package(cluster, tmp_
     assert cluster.play("deploy").status == 0, "and back again"
 
 
+def test_check_mode_says_that_a_second_run_changes_nothing(cluster):
+    said = cluster.play("deploy", "--check")
+    assert (said.status, set(said.changed.values())) == (0, {0}), said.said[-3000:]
+
+
 def _roll(cluster, checkout: Path) -> None:
     """Deploy the version in *checkout* under two clients, and check that they notice nothing."""
     before = {node.name: node.run("sha256sum", LIBRARY).stdout for node in nodes(cluster)}
