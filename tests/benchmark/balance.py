@@ -85,7 +85,7 @@ def measure(folder: Path, options: argparse.Namespace) -> int:
     (folder / "holdfast").symlink_to(placement.LIBRARY)
     start = folder / "start.py"
     start.write_text(
-        placement.START.replace("iallocator_command", "balance_command").format(folder=str(folder))
+        placement.START.replace("htools.hail", "htools.hbal").format(folder=str(folder))
     )
     command = [os.path.realpath(options.python), "-I", "-S", str(start)]
     placement.run([*command, "--help"])
@@ -145,8 +145,10 @@ def measure_size(
 
 
 def run(command: list[str]) -> Ended:
-    """Run *command* to its end."""
+    """Run *command* to its end; one that prints nothing has failed, or took too long."""
     took = placement.run(command, LONGEST)
+    if not took.output:
+        raise SystemExit(f"no answer after {took.cpu:.1f} s of CPU: {' '.join(command)}")
     return Ended(took.cpu, took.memory, took.output)
 
 
