@@ -7,6 +7,7 @@ What it decides is tested with ``manager/``; here it is what the daemon does aro
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -176,6 +177,16 @@ class Daemon:
         self.daemon.round()
         return [row for row in self.storage.log if row[0] != "block"]
 
+    def slow_down(self, name, seconds):
+        """Let something that is asked of the storage take so many seconds."""
+        done = getattr(self.storage, name)
+
+        def take(*words):
+            self.clock.go(seconds)
+            return done(*words)
+
+        setattr(self.storage, name, take)
+
     def run_web(self):
         """Let the service be started as the manager commands."""
         self.command(ServiceState.REQUEST_START)
@@ -248,6 +259,16 @@ def test_nothing_is_begun_that_could_not_be_written(daemon, error):
     log = daemon.round()
     assert kinds(log) == ["report", "start"]
     assert log[0][1].accepted == {"7.1": "web"}
+
+
+def test_a_turn_on_slow_storage_has_heartbeats_between_its_steps(daemon):
+    """Else the node looks as if its LRM were gone, and is fenced."""
+    daemon.round()
+    for name in ("read_orders", "own_record_stands"):
+        daemon.slow_down(name, 5.0)
+    daemon.round(OWN_LOOK)
+    beats = [beat_of(one) for one in blocks(daemon)]
+    assert [later - beat for beat, later in itertools.pairwise(beats)] == [5.0, 5.0]
 
 
 def test_a_node_that_can_write_no_record_says_so_on_the_whiteboard(daemon):

@@ -163,8 +163,7 @@ def turn(lrm: Lrm) -> Cycle[None]:
     lrm.next_turn = clocks.mono + ROUND
     trouble = yield from lrm.host_lease.look(clocks)
     now = (yield from perform(ReadClocks())).mono
-    if now >= lrm.next_heartbeat and lrm.host_lease.owns_slot:
-        yield from _write_heartbeat(lrm, now)
+    yield from _beat_if_due(lrm, now)
     if trouble is not None:
         lrm.trouble = trouble
         yield from _decide(lrm, trouble, clocks, now)
@@ -172,10 +171,8 @@ def turn(lrm: Lrm) -> Cycle[None]:
 
 
 def beat(lrm: Lrm) -> Cycle[None]:
-    """Write a heartbeat that is due between two turns."""
-    now = (yield from perform(ReadClocks())).mono
-    if now >= lrm.next_heartbeat and lrm.host_lease.owns_slot:
-        yield from _write_heartbeat(lrm, now)
+    """Write a heartbeat that is due between two turns, or between two steps of a slow one."""
+    yield from _beat_if_due(lrm, (yield from perform(ReadClocks())).mono)
 
 
 def wait_seconds(lrm: Lrm, mono: float) -> float:
@@ -250,6 +247,8 @@ def _decide(lrm: Lrm, trouble: str, clocks: Clocks, now: float) -> Cycle[None]:
     """Decide, write the report, and begin the jobs it allows."""
     has_read = yield from _read(lrm)
     current = yield from perform(ReadClocks())
+    # On storage that takes a third of a second for each operation a turn takes ten and more.
+    yield from _beat_if_due(lrm, current.mono)
     if has_read and not trouble:
         yield from _note_jump(lrm, clocks, current)
     jobs = yield from _take_jobs(lrm)
@@ -325,6 +324,7 @@ def _note_refusal(lrm: Lrm, refused: str, now: float) -> Cycle[None]:
         stands = yield from perform(OwnReportStands())
     except StorageError:
         return
+    yield from beat(lrm)
     if not stands:
         text = "its record on storage is damaged, or older than what was written: written again"
         yield from perform(Log(text))
@@ -357,6 +357,12 @@ def _line(lrm: Lrm, job: Job, text: str, mark: str = "") -> Log:
 def _runs_services(lrm: Lrm) -> bool:
     """Return whether services that need the watchdog run here or are coming."""
     return bool(lrm.report.running() or lrm.report.coming or lrm.busy)
+
+
+def _beat_if_due(lrm: Lrm, now: float) -> Cycle[None]:
+    """Write a heartbeat if it is due and this node may write its slots."""
+    if now >= lrm.next_heartbeat and lrm.host_lease.owns_slot:
+        yield from _write_heartbeat(lrm, now)
 
 
 def _write_heartbeat(lrm: Lrm, now: float) -> Cycle[None]:
