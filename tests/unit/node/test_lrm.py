@@ -271,6 +271,12 @@ def test_a_turn_on_slow_storage_has_heartbeats_between_its_steps(daemon):
     assert [later - beat for beat, later in itertools.pairwise(beats)] == [5.0, 5.0]
 
 
+def test_a_first_turn_on_slow_storage_has_no_heartbeat_before_its_report(daemon):
+    daemon.slow_down("read_orders", 2 * REPORT_FIRST)
+    daemon.round()
+    assert kinds(daemon.storage.log) == ["report", "block"]
+
+
 def test_a_node_that_can_write_no_record_says_so_on_the_whiteboard(daemon):
     daemon.round()
     daemon.command(ServiceState.REQUEST_START)

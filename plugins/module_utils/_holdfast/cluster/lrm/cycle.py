@@ -171,7 +171,7 @@ def turn(lrm: Lrm) -> Cycle[None]:
 
 
 def beat(lrm: Lrm) -> Cycle[None]:
-    """Write a heartbeat that is due between two turns, or between two steps of a slow one."""
+    """Write a heartbeat that is due between two turns."""
     yield from _beat_if_due(lrm, (yield from perform(ReadClocks())).mono)
 
 
@@ -247,8 +247,7 @@ def _decide(lrm: Lrm, trouble: str, clocks: Clocks, now: float) -> Cycle[None]:
     """Decide, write the report, and begin the jobs it allows."""
     has_read = yield from _read(lrm)
     current = yield from perform(ReadClocks())
-    # On storage that takes a third of a second for each operation a turn takes ten and more.
-    yield from _beat_if_due(lrm, current.mono)
+    yield from _beat_within(lrm, current.mono)
     if has_read and not trouble:
         yield from _note_jump(lrm, clocks, current)
     jobs = yield from _take_jobs(lrm)
@@ -324,7 +323,7 @@ def _note_refusal(lrm: Lrm, refused: str, now: float) -> Cycle[None]:
         stands = yield from perform(OwnReportStands())
     except StorageError:
         return
-    yield from beat(lrm)
+    yield from _beat_within(lrm, (yield from perform(ReadClocks())).mono)
     if not stands:
         text = "its record on storage is damaged, or older than what was written: written again"
         yield from perform(Log(text))
@@ -363,6 +362,15 @@ def _beat_if_due(lrm: Lrm, now: float) -> Cycle[None]:
     """Write a heartbeat if it is due and this node may write its slots."""
     if now >= lrm.next_heartbeat and lrm.host_lease.owns_slot:
         yield from _write_heartbeat(lrm, now)
+
+
+def _beat_within(lrm: Lrm, now: float) -> Cycle[None]:
+    """Write a heartbeat that is due between two steps of a turn, but not before the first report.
+
+    On storage that takes a third of a second for each operation a turn takes ten and more.
+    """
+    if lrm.written is not None:
+        yield from _beat_if_due(lrm, now)
 
 
 def _write_heartbeat(lrm: Lrm, now: float) -> Cycle[None]:
