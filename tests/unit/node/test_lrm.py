@@ -261,14 +261,19 @@ def test_nothing_is_begun_that_could_not_be_written(daemon, error):
     assert log[0][1].accepted == {"7.1": "web"}
 
 
-def test_a_turn_on_slow_storage_has_heartbeats_between_its_steps(daemon):
-    """Else the node looks as if its LRM were gone, and is fenced."""
+def test_a_turn_on_slow_storage_shows_life_between_its_steps(tmp_path):
+    """Else the supervisor ends the LRM, or the manager takes it for gone and fences the node."""
+    heard = []
+    supervision = SimpleNamespace(alive=lambda _bound: heard.append(daemon.clock.now))
+    daemon = Daemon(tmp_path, supervision=supervision)
     daemon.round()
+    del heard[:]
     for name in ("read_orders", "own_record_stands"):
         daemon.slow_down(name, 5.0)
     daemon.round(OWN_LOOK)
     beats = [beat_of(one) for one in blocks(daemon)]
     assert [later - beat for beat, later in itertools.pairwise(beats)] == [5.0, 5.0]
+    assert heard[:2] == beats[1:]
 
 
 def test_a_first_turn_on_slow_storage_has_no_heartbeat_before_its_report(daemon):

@@ -367,10 +367,12 @@ def _beat_if_due(lrm: Lrm, now: float) -> Cycle[None]:
 def _beat_within(lrm: Lrm, now: float) -> Cycle[None]:
     """Write a heartbeat that is due between two steps of a turn, but not before the first report.
 
-    On storage that takes a third of a second for each operation a turn takes ten and more.
+    On storage that takes a third of a second for each operation a turn takes ten and more.  The
+    supervisor hears of it too: it would take an LRM with such a turn for one that hangs.
     """
-    if lrm.written is not None:
+    if lrm.written is not None and now >= lrm.next_heartbeat:
         yield from _beat_if_due(lrm, now)
+        yield from perform(Supervise(_runs_services(lrm)))
 
 
 def _write_heartbeat(lrm: Lrm, now: float) -> Cycle[None]:
