@@ -111,9 +111,10 @@ def _handle_fence_end(round_: Round, fence: FenceReport) -> None:
     if failover is not None:
         sent = failover.fence_sent or fence.sent
         # Of two candidates that announced a fence, the later one's announcement was taken over.
-        began = min(failover.recorded, sent)
-        told = replace(failover, recorded=began, suspected=min(failover.suspected, began))
-        round_.state = round_.state.with_failover(replace(told, fence_sent=sent))
+        recorded = min(failover.recorded, sent)
+        suspected = min(failover.suspected, recorded)
+        told = replace(failover, suspected=suspected, recorded=recorded, fence_sent=sent)
+        round_.state = round_.state.with_failover(told)
     if fence.confirmed and not sign:
         cause = _cause(round_, fence.node, status)
         round_.set_node(fence.node, _with_confirmed_fence(round_, status, fence, cause))

@@ -368,7 +368,7 @@ def _beat_within(lrm: Lrm, now: float) -> Cycle[None]:
     """Write a heartbeat that is due between two steps of a turn, but not before the first report.
 
     On storage that takes a third of a second for each operation a turn takes ten and more.  The
-    supervisor hears of it too: it would take an LRM with such a turn for one that hangs.
+    supervisor is told, too: it would take an LRM with such a turn for one that hangs.
     """
     if lrm.written is not None and now >= lrm.next_heartbeat:
         yield from _beat_if_due(lrm, now)

@@ -3,9 +3,9 @@
 """Supervision of the daemons: systemd restarts one that hangs, the watchdog resets the node.
 
 The supervisor is systemd (``Type=notify``, ``WatchdogSec=``; sd_notify(3)), in an embedded cluster
-the machine process.  It hears of each turn, and of the steps of a slow one of the LRM, kills a
-daemon of which it hears nothing (after ``network.patience`` seconds), and starts another; the
-services notice nothing.
+the machine process.  It is told of each turn, and of the steps of a slow turn of the LRM.  It kills
+a daemon that tells it nothing for ``network.patience`` seconds, and starts it again; the services
+notice nothing.
 
 That does not help where the next LRM hangs too, or none can be started.  So while services run,
 the node is bound to its LRM by wdmd: after ``daemon_grace`` seconds without a turn the watchdog is
