@@ -195,6 +195,7 @@ def test_services_run_on_while_the_cluster_moves_to_a_device_and_to_another_fold
     assert after["manager"]["epoch"] > before["manager"]["epoch"]
     assert after["config_version"] == before["config_version"] + 4, "disarmed and armed twice"
     assert {event["kind"] for event in before["events"]} <= {one["kind"] for one in after["events"]}
+    assert lab.change(new).changed == 0
     place = after["services"]["one"]["node"]
     cluster.move("one", next(node for node in NODES if node != place))
     assert len(lab.lives()["one"]) > len(lives["one"]), "it is managed again"
