@@ -31,7 +31,7 @@ def test_packets_take_up_to_the_longest_time_both_ways_and_arrive(cluster):
         late = [greeting_seconds(node) for _turn in range(8)]
     # Three packets in turn, each of 0.25 s in the mean.
     assert statistics.median(late) > 0.4
-    wait_until(lambda: greeting_seconds(node) < 0.4, 60.0, "packets that are not delayed")
+    wait_until(lambda: greeting_seconds(node) < 0.4, 300.0, "packets that are not delayed")
     cluster.wait_whole()
 
 
@@ -43,7 +43,7 @@ def test_a_node_short_of_memory_waits_for_pages_and_loses_no_process(cluster):
     before = {unit: node.main_process(unit) for unit in units}
     with ShortOfMemory(node) as short:
         times_full = short.group / "memory.failcnt"
-        wait_until(lambda: int(times_full.read_text()) > 100, 120.0, "pages to be taken away")
+        wait_until(lambda: int(times_full.read_text()) > 100, 300.0, "pages to be taken away")
         # Its systemd, sshd, sanlock, wdmd and our daemons at least.
         assert len((short.group / "cgroup.procs").read_text().split()) >= 6
     assert {unit: node.main_process(unit) for unit in units} == before
