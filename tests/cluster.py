@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -106,6 +106,10 @@ NODES = ("n1", "n2", "n3")
 PATIENCE = 180.0
 """Seconds for what a cluster does in a few; the machine may be slow."""
 
+PATIENT: Mapping[str, Any] = {"fence_limit": 1000, "suspect_after": 6.0}
+"""The timing of a cluster whose tests are not about how soon a node is suspected: on a busy machine
+a daemon that was killed needs longer than the default of 2 s to be heard of again."""
+
 MONITOR_INTERVAL = 5.0
 """Seconds between two monitors of a resource.  Each starts a Python: once a second, those of one
 cluster took an eighth of a core all the time.  Tests that let 6 s pass see one of each."""
@@ -120,7 +124,7 @@ class EmbeddedCluster:
     def __init__(
         self,
         folder: Path,
-        timing: dict[str, Any] | None = None,
+        timing: Mapping[str, Any] = PATIENT,
         backend: str = "embedded",
         further_members: int = 0,
         authentication: str = "warn",
@@ -135,7 +139,7 @@ class EmbeddedCluster:
         The storage is a folder, or the block *device*.
         """
         self._allowed_agents = list(allowed_agents)
-        self._timing = timing or {}
+        self._timing = dict(timing)
         self.folder = folder.resolve()
         self.storage = device or str(self.folder / "storage")
         self.backend = backend
@@ -229,6 +233,10 @@ class EmbeddedCluster:
     def violations(self) -> list[str]:
         """Return a sentence for everything in the ledgers that says that a service ran twice."""
         return witness.violations(self.ledgers)
+
+    def lives(self) -> dict[str, list[witness.Line]]:
+        """Return all that the services recorded: their processes, and when they started."""
+        return dict(witness.read_ledgers(self.ledgers))
 
     def witnesses(self) -> dict[str, list[str]]:
         """Return the nodes on which each service that records its life is alive."""

@@ -82,7 +82,7 @@ def measure(nodes: int, where: Path | None) -> bool:
         tempfile.TemporaryDirectory(prefix="holdfast.", dir="/dev/shm") as folder,
     ):
         Path(folder, "storage").symlink_to(shared)
-        cluster = EmbeddedCluster(Path(folder), further_members=nodes - len(NODES))
+        cluster = EmbeddedCluster(Path(folder), {}, further_members=nodes - len(NODES))
         first = load(cluster.config("n1"))
         now = 1000.0
 

@@ -92,7 +92,7 @@ def play(
 
 def _play_part(seed: int, numbers: range, backend: str, place: Path, total: Total) -> str:
     """Play some rounds on a cluster of their own; return the violation, "" if there was none."""
-    with EmbeddedCluster(place / "cluster", {"fence_limit": 1000}, backend=backend) as cluster:
+    with EmbeddedCluster(place / "cluster", backend=backend) as cluster:
         player = Player(cluster)
         player.prepare()
         for number in numbers:

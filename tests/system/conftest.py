@@ -23,7 +23,7 @@ def running_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedd
     All but ``web`` record their life, so that an instance too many is seen.
     """
     folder = tmp_path_factory.mktemp("a cluster")
-    with EmbeddedCluster(folder, {"fence_limit": 1000}) as cluster:
+    with EmbeddedCluster(folder) as cluster:
         cluster.declare_web()
         cluster.declare("pair", "sleep 1000001", cluster.witness("pair"))
         cluster.declare("left", cluster.witness("left"))

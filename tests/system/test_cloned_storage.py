@@ -33,7 +33,7 @@ WATCHED = 60.0
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[EmbeddedCluster]:
     """Three machines with a service on each."""
-    with EmbeddedCluster(tmp_path / "cluster", {"fence_limit": 1000}) as made:
+    with EmbeddedCluster(tmp_path / "cluster") as made:
         made.wait(
             lambda status: all(one["state"] == "online" for one in status["nodes"].values()),
             PATIENCE,

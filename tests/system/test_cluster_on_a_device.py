@@ -42,7 +42,6 @@ def cluster(request: Any, tmp_path: Path) -> Iterator[EmbeddedCluster]:
         (tmp_path / "lun").symlink_to(device)
         made = EmbeddedCluster(
             tmp_path / "cluster",
-            {"fence_limit": 1000},
             backend=backend,
             authentication="enforce",
             device=str(tmp_path / "lun"),

@@ -26,7 +26,7 @@ def cluster(tmp_path: Path, request: Any) -> Iterator[EmbeddedCluster]:
     """Three machines with one service on n2, by the embedded leases unless a test names others."""
     backend = getattr(request, "param", "embedded")
     folder = tmp_path / "cluster"
-    with EmbeddedCluster(folder, {"fence_limit": 1000}, backend=backend) as started:
+    with EmbeddedCluster(folder, backend=backend) as started:
         started.wait(
             lambda status: all(one["state"] == "online" for one in status["nodes"].values()),
             120.0,

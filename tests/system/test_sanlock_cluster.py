@@ -70,7 +70,7 @@ def running(request: Any, tmp_path_factory: Any) -> Iterator[EmbeddedCluster]:
         patch.setattr(sys, "executable", SYSTEM_PYTHON)
         # With a blank in the path the binding is not used.
         folder = tmp_path_factory.mktemp("cluster")
-    with EmbeddedCluster(folder, {"fence_limit": 1000}, backend="sanlock") as cluster:
+    with EmbeddedCluster(folder, backend="sanlock") as cluster:
         wait_for_members(cluster)
         cluster.declare("one", "sleep 1000011")
         cluster.declare("two", "sleep 1000012")

@@ -44,7 +44,7 @@ def backend(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def cluster(tmp_path: Path, backend: str) -> Iterator[EmbeddedCluster]:
     """A cluster of its own for each test, with a service that is slow to stop and another."""
-    with EmbeddedCluster(tmp_path / "cluster", {"fence_limit": 1000}, backend=backend) as made:
+    with EmbeddedCluster(tmp_path / "cluster", backend=backend) as made:
         made.wait(_is_whole, PATIENCE, "a cluster of three members with a manager")
         made.declare_witness("other")
         made.declare_witness("slow", SLOW_STOP)

@@ -519,7 +519,7 @@ def test_an_answer_without_end_is_ended(arguments, monkeypatch):
     began = time.monotonic()
     with pytest.raises(OSError, match="longer than 65536 bytes"):
         asyncio.run(source.ask({**arguments, "command": command, "nodes": ["n1"]}))
-    assert time.monotonic() - began < 10.0
+    assert time.monotonic() - began < 45.0
 
 
 @pytest.mark.parametrize(

@@ -49,8 +49,7 @@ class Session:
     def __init__(self, folder: Path) -> None:
         """Lay the cluster out, with agents that repeat what they get."""
         self.folder = folder
-        timing = {"fence_limit": 1000}
-        self.cluster = EmbeddedCluster(folder / "cluster", timing, authentication="warn")
+        self.cluster = EmbeddedCluster(folder / "cluster", authentication="warn")
         names = ("fence inline", "fence file", "fence script", "file", "script", "named", *INLINE)
         self.secrets = {name: f"canary{random.token_hex(12)}" for name in names}
         self.secrets["cluster key"] = read_keys(self.cluster.key)[0].hex()

@@ -36,7 +36,7 @@ def folder() -> Iterator[Path]:
 @pytest.fixture
 def cluster(folder: Path) -> Iterator[EmbeddedCluster]:
     home = folder / "cluster"
-    with EmbeddedCluster(home, {"fence_limit": 1000}, authentication="enforce") as cluster:
+    with EmbeddedCluster(home, authentication="enforce") as cluster:
         cluster.declare("other", cluster.witness("other"))
         cluster.wait_settled()
         yield cluster

@@ -28,7 +28,7 @@ RESOURCES = [
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[EmbeddedCluster]:
     """A cluster whose machines have their own secrets, as nodes have."""
-    cluster = EmbeddedCluster(tmp_path, {"fence_limit": 1000}, authentication="warn")
+    cluster = EmbeddedCluster(tmp_path, authentication="warn")
     agent = canary_agents.RESOURCE_AGENT.replace("FOLDER", str(tmp_path))
     canary_agents.install(tmp_path / "ocf" / "resource.d" / "test" / "canary", agent)
     for node in NODES:

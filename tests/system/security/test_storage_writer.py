@@ -30,8 +30,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whit
 from cluster import NODES, PATIENCE, EmbeddedCluster
 
 COMMAND = "sleep 1000071"
-ATTACK = 8.0
-"""Seconds for which an attack goes on: without authentication it needs two at most."""
+ATTACK = 15.0
+"""Seconds for which an attack goes on: without authentication it needs two at most, and a node
+that died meanwhile is suspected well before its end."""
 
 
 @pytest.fixture(params=["off", "enforce"])
@@ -41,7 +42,7 @@ def policy(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def cluster(policy: str, tmp_path: Path) -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(tmp_path, {"fence_limit": 1000}, authentication=policy) as cluster:
+    with EmbeddedCluster(tmp_path, authentication=policy) as cluster:
         cluster.declare("one", cluster.witness("one"))
         cluster.declare("two", cluster.witness("two"))
         cluster.wait_settled()

@@ -21,7 +21,7 @@ from stranger import forged_traffic
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(tmp_path, {"fence_limit": 1000}, authentication="enforce") as cluster:
+    with EmbeddedCluster(tmp_path, authentication="enforce") as cluster:
         cluster.declare("one", cluster.witness("one"))
         cluster.wait_settled()
         yield cluster

@@ -94,7 +94,7 @@ def test_an_agent_that_hangs_is_killed_and_has_said_nothing(tmp_path, hang):
     path = write_device(tmp_path, status=hang)
     began = time.monotonic()
     answer = ask(path, "status", timeout=0.3)
-    assert time.monotonic() - began < 15.0
+    assert time.monotonic() - began < 45.0
     assert answer.timed_out
     assert answer.power == "unknown"
     assert "no answer within 0.3 seconds" in answer.text
@@ -122,19 +122,19 @@ def test_metadata_is_asked_for_once_for_each_version_of_an_agent(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("body", "part"),
+    ("body", "deadline", "part"),
     [
-        ("exit 1", "exit status 1"),
-        ("echo 'Please type yes'; exit 0", "printed no metadata"),
-        ("exec sleep 60", "within 0.3 seconds"),
+        ("exit 1", 30.0, "exit status 1"),
+        ("echo 'Please type yes'; exit 0", 30.0, "printed no metadata"),
+        ("exec sleep 60", 0.3, "within 0.3 seconds"),
     ],
 )
-def test_an_agent_without_metadata_is_not_used(tmp_path, body, part):
+def test_an_agent_without_metadata_is_not_used(tmp_path, body, deadline, part):
     agent = tmp_path / "fence_x"
     agent.write_text(f"#!/bin/sh\n{body}\n")
     agent.chmod(0o755)
     with pytest.raises(AgentError, match=part):
-        load_fence_metadata(str(agent), deadline=0.3)
+        load_fence_metadata(str(agent), deadline=deadline)
 
 
 def test_old_and_new_names_belong_together():
@@ -206,24 +206,24 @@ METADATA_FLOOD = "while :; do echo '<resource-agent>'; done"
 
 
 @pytest.mark.parametrize(
-    ("body", "part"),
+    ("body", "deadline", "part"),
     [
-        ("echo '<resource-agent><parameters>'; echo '</resource-agent>'", "not well-formed"),
-        ("echo '<resource-agent name=\"a\">&unknown;</resource-agent>'", "not well-formed"),
-        ("head -c 2000 /dev/urandom", "printed no metadata"),
-        (METADATA_FLOOD, "within 0.5 seconds"),
-        ("head -c 3000000000 /dev/zero", "within 0.5 seconds|printed no metadata"),
-        ("trap '' TERM HUP INT; while :; do sleep 1; done", "within 0.5 seconds"),
+        ("echo '<resource-agent><parameters>'; echo '</resource-agent>'", 30.0, "not well-formed"),
+        ("echo '<resource-agent name=\"a\">&unknown;</resource-agent>'", 30.0, "not well-formed"),
+        ("head -c 2000 /dev/urandom", 30.0, "printed no metadata"),
+        (METADATA_FLOOD, 0.5, "within 0.5 seconds"),
+        ("head -c 3000000000 /dev/zero", 0.5, "within 0.5 seconds|printed no metadata"),
+        ("trap '' TERM HUP INT; while :; do sleep 1; done", 0.5, "within 0.5 seconds"),
     ],
 )
-def test_garbage_floods_and_deaf_agents_are_refused_in_time(tmp_path, body, part):
+def test_garbage_floods_and_deaf_agents_are_refused_in_time(tmp_path, body, deadline, part):
     agent = tmp_path / "fence_x"
     agent.write_text(f"#!/bin/sh\n{body}\n")
     agent.chmod(0o755)
     began = time.monotonic()
     with pytest.raises(AgentError, match=part):
-        load_fence_metadata(str(agent), deadline=0.5)
-    assert time.monotonic() - began < 30
+        load_fence_metadata(str(agent), deadline=deadline)
+    assert time.monotonic() - began < 45.0
 
 
 @pytest.mark.parametrize(

@@ -91,19 +91,19 @@ def test_a_program_is_run_without_a_shell(tmp_path, ask):
 
 
 @pytest.mark.parametrize(
-    ("body", "part"),
+    ("body", "timeout", "part"),
     [
-        ("echo hunter2; exit 3", r"failed \(exit status 3\)"),
-        ("exit 0", "printed nothing"),
-        ("echo hunter2; echo a", "one line"),
-        ("exec sleep 60", "did not end within 1.5 seconds"),
+        ("echo hunter2; exit 3", 30.0, r"failed \(exit status 3\)"),
+        ("exit 0", 30.0, "printed nothing"),
+        ("echo hunter2; echo a", 30.0, "one line"),
+        ("exec sleep 60", 1.5, "did not end within 1.5 seconds"),
     ],
 )
-def test_a_program_that_fails_keeps_the_agent_from_being_called(tmp_path, body, part):
+def test_a_program_that_fails_keeps_the_agent_from_being_called(tmp_path, body, timeout, part):
     path = write_device(tmp_path / "a", plugs=PLUGS + SCRIPT)
     given = {"ip": "x", "password_script": program(tmp_path, body)}
     with pytest.raises(HoldfastError, match=part) as caught:
-        call_fence_agent(path, load_fence_metadata(path), "off", given, plug="1", timeout=1.5)
+        call_fence_agent(path, load_fence_metadata(path), "off", given, plug="1", timeout=timeout)
     assert "hunter2" not in str(caught.value)
     assert calls(tmp_path / "a") == []
 

@@ -38,7 +38,7 @@ def config(tmp_path, agent):
     path = tmp_path / "fence.json"
     document = {
         "devices": {
-            "d": {"agent": agent, "parameters": {"ip": "x", "password": "hunter2"}, "timeout": 3}
+            "d": {"agent": agent, "parameters": {"ip": "x", "password": "hunter2"}, "timeout": 10}
         },
         "nodes": {
             "n1": {"levels": [[{"device": "d", "plug": "1"}]]},
@@ -52,7 +52,7 @@ def config(tmp_path, agent):
 
 def test_a_device_that_lies_fails_the_task(tmp_path):
     liar = write_device(tmp_path / "b", off="echo 'Success: Powered OFF'")
-    message = run_failing("fence", options(liar, state="off", timeout=1.5))
+    message = run_failing("fence", options(liar, state="off", timeout=3))
     assert "not proved off" in message
     assert "its status is on" in message
 

@@ -150,7 +150,7 @@ def test_a_node_whose_device_cuts_access_is_told_so_and_not_switched_for_real(
 
 
 def test_a_liar_is_found_by_switching_it_and_was_not_by_asking(tmp_path, write_config):
-    options = write_config(write_device(tmp_path / "b", off="echo Success"), timeout=2)
+    options = write_config(write_device(tmp_path / "b", off="echo Success"), timeout=5)
     run_ok("fence_rehearsal", options)
     wanted = {**options, "nodes": ["n1"], "consent": True, "with_services": True}
     message = run_failing("fence_rehearsal", wanted)

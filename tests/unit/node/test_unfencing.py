@@ -38,7 +38,7 @@ def fabric(folder, **more):
 def node(tmp_path):
     """Return a function that gives n1 a level for each agent, and returns its configuration."""
 
-    def node(*agents, timeout=5.0):
+    def node(*agents, timeout=30.0):
         devices = {
             f"d{number}": {"agent": agent, "parameters": {"ip": "x"}, "timeout": timeout}
             for number, agent in enumerate(agents)
@@ -65,17 +65,17 @@ def test_the_access_is_given_back_and_no_other_device_is_touched(tmp_path, node)
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "says"),
+    ("behaviour", "timeout", "says"),
     [
-        ({"on": ":"}, "its status is off, not on"),
-        ({"on": "echo 'no such zone'; exit 1"}, "on failed: no such zone"),
-        ({"on": "sleep 60"}, "no answer within"),
+        ({"on": ":"}, 4.0, "its status is off, not on"),
+        ({"on": "echo 'no such zone'; exit 1"}, 4.0, "on failed: no such zone"),
+        ({"on": "sleep 60"}, 1.5, "no answer within"),
     ],
 )
 def test_access_that_does_not_come_back_is_said_within_the_time_of_the_device(
-    tmp_path, node, behaviour, says
+    tmp_path, node, behaviour, timeout, says
 ):
-    given = node(fabric(tmp_path / "a", **behaviour), timeout=1.5)
+    given = node(fabric(tmp_path / "a", **behaviour), timeout=timeout)
     with pytest.raises(LeaseError, match=f"^access not given back: .*{says}"):
         give_access_back(given)
 
@@ -86,7 +86,7 @@ def test_devices_that_take_longer_than_all_of_them_may_are_given_up(tmp_path, no
     began = time.monotonic()
     with pytest.raises(LeaseError, match="access not given back"):
         give_access_back(given)
-    assert time.monotonic() - began < 30.0
+    assert time.monotonic() - began < 45.0
 
 
 def test_without_a_device_that_cuts_access_no_agent_is_called(tmp_path, node, capsys):
@@ -128,7 +128,7 @@ def test_a_fabric_agent_that_is_missing_keeps_the_node_out_as_it_has_no_access(t
 @pytest.mark.parametrize("way", ["sanlock", "embedded"])
 def test_no_host_lease_is_joined_before(tmp_path, node, way):
     create_storage(tmp_path)
-    given = node(fabric(tmp_path / "a", on="exit 1"), timeout=1.0)
+    given = node(fabric(tmp_path / "a", on="exit 1"), timeout=3.0)
     act = host_lease.join_lockspace if way == "sanlock" else machine.take_machine_lease
     before = given.lockspace_path.read_bytes()
     with pytest.raises(LeaseError, match=r"^access not given back"):

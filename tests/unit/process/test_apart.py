@@ -103,7 +103,7 @@ def test_work_that_hangs_is_ended_at_its_deadline_with_all_that_it_started(lock,
     with pytest.raises(TimeUpError) as caught:
         run_apart(hang, 1.0, lock)
     assert not caught.value.earlier
-    assert time.monotonic() - began < 10.0
+    assert time.monotonic() - began < 45.0
     wait_until(lambda: not is_running(int(started.read_text())))
     assert run_apart(lambda: "well", 20.0, lock) == "well"
 
@@ -123,7 +123,7 @@ def test_beside_work_that_cannot_be_ended_none_is_begun_until_it_ends(lock, tmp_
             with pytest.raises(TimeUpError) as caught:
                 run_apart(hang, 0.3, lock)
             assert caught.value.earlier is earlier
-            assert time.monotonic() - began < 10.0
+            assert time.monotonic() - began < 45.0
         assert len(noted(begun)) == 1
     finally:
         for pid in noted(begun):

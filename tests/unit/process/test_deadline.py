@@ -37,11 +37,11 @@ def test_a_hanging_program_is_killed_at_its_deadline(program):
     assert outcome.timed_out
     assert outcome.exit_status is None
     assert outcome.signal == signal.SIGKILL
-    assert 0.3 <= outcome.duration < 10.0
+    assert 0.3 <= outcome.duration < 45.0
 
 
 def test_what_was_said_before_the_deadline_is_kept():
-    outcome = shell("echo before; echo why >&2; sleep 60", deadline=2.0)
+    outcome = shell("echo before; echo why >&2; sleep 60", deadline=5.0)
     assert (outcome.stdout, outcome.stderr) == ("before\n", "why\n")
 
 
@@ -59,7 +59,7 @@ def test_what_was_said_before_the_deadline_is_kept():
     ids=["group", "session", "double fork", "triple fork", "deaf"],
 )
 def test_children_die_with_a_program_that_is_killed_wherever_they_went(text):
-    outcome = shell(text, deadline=2.0)
+    outcome = shell(text, deadline=5.0)
     assert outcome.timed_out
     wait_until(lambda: not is_running(int(outcome.stdout)))
 
@@ -136,7 +136,7 @@ def test_a_caller_that_is_interrupted_leaves_nothing_running(tmp_path):
 def test_a_group_is_killed_also_when_processes_cannot_be_looked_up(monkeypatch):
     monkeypatch.setattr(family, "process_table", dict)
     monkeypatch.setattr(family, "is_alive", lambda _pid, _start: False)
-    outcome = shell("sleep 67 & echo $!; sleep 60", deadline=2.0)
+    outcome = shell("sleep 67 & echo $!; sleep 60", deadline=5.0)
     assert outcome.signal == signal.SIGKILL
     wait_until(lambda: not is_running(int(outcome.stdout)))
 
@@ -150,7 +150,7 @@ def test_a_child_that_cannot_be_killed_does_not_hold_the_caller(monkeypatch):
     os.waitpid(spared[0], 0)
     assert outcome.timed_out
     assert (outcome.exit_status, outcome.signal) == (None, None)
-    assert outcome.duration < 10.0
+    assert outcome.duration < 45.0
 
 
 def test_descendants_are_found_by_parent_group_session_and_earlier_sight():

@@ -124,21 +124,21 @@ def test_a_device_that_is_set_up_wrong_is_not_even_asked(tmp_path, described, pa
 def test_a_device_that_hangs_is_asked_one_thing_only(tmp_path):
     # Its monitor hangs: "exit" takes the place of a number.
     agent = write_device(tmp_path / "a", monitor="$(sleep 600)")
-    wanted = configuration({"d": agent}, timeout=1, n1=[[("d", "1")]], n2=[[("d", "2")]])
+    wanted = configuration({"d": agent}, timeout=3, n1=[[("d", "1")]], n2=[[("d", "2")]])
     began = time.monotonic()
     found = ask(wanted, ["n1", "n2"])
-    assert time.monotonic() - began < 30
-    assert "no answer to monitor within 1" in found.devices["d"].problem
+    assert time.monotonic() - began < 120
+    assert "no answer to monitor within 3" in found.devices["d"].problem
     assert calls(tmp_path / "a") == ["validate-all 1", "monitor "]
     assert {one.verdict for one in judge(wanted, found, ["n1", "n2"], [])} == {"fails"}
 
 
 def test_a_device_that_hangs_over_a_plug_is_asked_about_no_other(tmp_path):
     agent = write_device(tmp_path / "a", status="sleep 600")
-    wanted = configuration({"d": agent}, timeout=1, n1=[[("d", "1")]], n2=[[("d", "2")]])
+    wanted = configuration({"d": agent}, timeout=3, n1=[[("d", "1")]], n2=[[("d", "2")]])
     found = ask(wanted, ["n1", "n2"])
-    assert "no answer to status within 1" in found.devices["d"].problem
-    assert found.devices["d"].seconds >= 1.0
+    assert "no answer to status within 3" in found.devices["d"].problem
+    assert found.devices["d"].seconds >= 3.0
     assert "status 2" not in calls(tmp_path / "a")
 
 
