@@ -15,6 +15,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     LeaseError,
     StorageError,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import records
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.block_file import (
     BlockFile,
 )
@@ -260,6 +261,41 @@ def test_a_file_made_anew_with_other_sizes_is_read_by_its_own_header(path):
         with RecordFile(path) as other:
             other.write(Kind.CRM, 5, 1, b"after")
         assert file.read(Kind.CRM, 5).payload == b"after"
+
+
+def test_a_file_that_is_replaced_before_a_record_is_written_gets_nothing_of_it(path, monkeypatch):
+    def replacing(record):
+        RecordFile(path).create("c1", 3, {**SIZES, Kind.LRM: 8 * PAGE}, replace=True)
+        return encode_record(record)
+
+    with RecordFile(path) as file:
+        for turn in range(2):
+            file.write(Kind.CRM, 1, 1, b"%d" % turn)
+        monkeypatch.setattr(records, "encode_record", replacing)
+        with pytest.raises(StorageError, match="was replaced while a record was to be written"):
+            file.write(Kind.CRM, 1, 1, b"late")
+    header = len(encode_header(GEOMETRY))
+    assert not any(Path(path).read_bytes()[header:])
+
+
+def test_each_operation_on_the_storage_is_one_that_is_needed(path, monkeypatch):
+    """On slow storage a look at the file takes as long as a read."""
+    done = []
+
+    def counted(name):
+        real = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *arguments: done.append(name) or real(*arguments))
+
+    with RecordFile(path) as file:
+        for _turn in range(2):
+            known = file.write(Kind.LRM, 1, 1, b"x")
+        for name in ("fstat", "lseek", "preadv", "pwritev"):
+            counted(name)
+        assert file.read_if_newer(Kind.LRM, 1, known) is known
+        assert done == ["fstat", "preadv", "preadv"]
+        done.clear()
+        file.write(Kind.LRM, 1, 1, b"y")
+        assert done == ["fstat", "preadv", "preadv", "fstat", "pwritev"]
 
 
 def test_a_truncated_file_is_an_error(path):

@@ -95,6 +95,7 @@ class BlockFile(Closing):
         self._memory: dict[int, mmap.mmap] = {}
         self._smallest_read = 0
         self._header_read = time.monotonic() if place.header_data else 0.0
+        self._size = 0
 
     @classmethod
     def open(cls, path: str, writable: bool = False, alignment: int = PAGE) -> BlockFile:
@@ -115,27 +116,18 @@ class BlockFile(Closing):
         device = device_of(path)
         descriptor, direct = _open_direct(device or path, flags)
         try:
-            mode = os.fstat(descriptor).st_mode
-            if not (stat.S_ISREG(mode) or stat.S_ISBLK(mode)):
-                raise StorageError(f"{path} is neither a regular file nor a block device.")
             place = place_on(descriptor, path) if device else Place(path)
-        except OSError as error:
-            os.close(descriptor)
-            raise StorageError(f"{path} cannot be examined: {error.strerror}.") from error
+            file = cls(descriptor, path, writable, alignment, direct, place)
+            file._examine()
         except StorageError:
             os.close(descriptor)
             raise
-        return cls(descriptor, path, writable, alignment, direct, place)
+        return file
 
     @property
     def size(self) -> int:
-        """The size in bytes, of a file, a block device or an area."""
-        if self._place.size is not None:
-            return self._place.size
-        try:
-            return os.lseek(self._open_descriptor(), 0, os.SEEK_END)
-        except OSError as error:
-            raise self._failure("its size cannot be read", error) from error
+        """The size in bytes, of a file, a block device or an area, when it was looked at last."""
+        return self._size if self._place.size is None else self._place.size
 
     def check_smallest_write(self, length: int) -> None:
         """Raise ``StorageError`` unless *length* bytes can be written without their neighbours.
@@ -176,22 +168,33 @@ class BlockFile(Closing):
         That is so after the file was deleted, and after the header of its device was changed.
         The header is read again before each write, and for reads once in ``HEADER_SECONDS``.
         """
-        descriptor = self._open_descriptor()
         if self._place.header_data:
-            return self._is_header_changed(descriptor, for_writing)
+            return self._is_header_changed(for_writing)
+        return self._examine()
+
+    def _examine(self) -> bool:
+        """Note the size, and return whether the file was deleted.
+
+        Raises ``StorageError`` for what is neither a file nor a block device.
+        """
+        descriptor = self._open_descriptor()
         try:
             status = os.fstat(descriptor)
+            is_device = stat.S_ISBLK(status.st_mode)
+            self._size = os.lseek(descriptor, 0, os.SEEK_END) if is_device else status.st_size
         except OSError as error:
             raise self._failure("it cannot be examined", error) from error
-        return stat.S_ISREG(status.st_mode) and status.st_nlink == 0
+        if not (is_device or stat.S_ISREG(status.st_mode)):
+            raise StorageError(f"{self.path} is neither a regular file nor a block device.")
+        return not is_device and status.st_nlink == 0
 
-    def _is_header_changed(self, descriptor: int, for_writing: bool) -> bool:
+    def _is_header_changed(self, for_writing: bool) -> bool:
         """Return whether the header of the device is another than when this was opened."""
         now = time.monotonic()
         if not for_writing and now < self._header_read + HEADER_SECONDS:
             return False
         try:
-            same = is_header_same(descriptor, self._place, self.smallest_read())
+            same = is_header_same(self._open_descriptor(), self._place, self.smallest_read())
         except StorageError:
             self.failed = True
             raise
@@ -241,10 +244,12 @@ class BlockFile(Closing):
         self._check_alignment(offset, len(data))
         if not self.writable:
             raise StorageError(f"{self.path} is open for reading only and cannot be written.")
-        size = self.size
-        if offset + len(data) > size:
+        if offset + len(data) > self.size and self._place.size is None:
+            # It may have become larger.
+            self._examine()
+        if offset + len(data) > self.size:
             raise StorageError(
-                f"{self.path} has {size} bytes; writing {len(data)} bytes at {offset} would go"
+                f"{self.path} has {self.size} bytes; writing {len(data)} bytes at {offset} would go"
                 " beyond its end."
             )
         buffer = mmap.mmap(-1, len(data))

@@ -177,7 +177,10 @@ class RecordFile(Closing):
 
     def geometry(self) -> Geometry:
         """Return the file's geometry, read once while the file is open."""
-        file = self._held.for_reading()
+        return self._geometry_in(self._held.for_reading())
+
+    def _geometry_in(self, file: Pages) -> Geometry:
+        """Return the geometry of the open *file*."""
         if self._geometry is None or self._geometry_of is not file:
             if file.size < PAGE:
                 raise FormatError(f"{self.path} is not a state file of holdfast.")
@@ -212,11 +215,11 @@ class RecordFile(Closing):
         if known is not None and (known.kind, known.host_id) != (kind, host_id):
             known = None
         reading = _Reading(kind, host_id, known, reader)
-        copies = self._read_copies(reading)
+        copies = self._read_copies(self._held.for_reading(), reading)
         for _again in range(READ_TRIES - 1):
             if not any(copy.problem for copy in copies):
                 break
-            copies = self._read_copies(reading)
+            copies = self._read_copies(self._held.for_reading(), reading)
         newest = _newest(copies)
         damaged = [copy for copy in copies if copy.problem]
         self._note(kind, host_id, copies)
@@ -255,7 +258,9 @@ class RecordFile(Closing):
         large.  Only the node of *host_id* may call this, one process at a time; for a
         configuration also who holds its lease.
         """
-        geometry = self.geometry()
+        # Looked at before anything is read: what is read has to be of the file that is written.
+        file = self._held.for_writing()
+        geometry = self._geometry_in(file)
         limit = geometry.max_payload(kind)
         if len(payload) > limit:
             raise StorageError(
@@ -263,7 +268,7 @@ class RecordFile(Closing):
                 f" file was created for at most {limit} bytes."
             )
         reading = _Reading(kind, host_id)
-        copies = self._read_copies(reading)
+        copies = self._read_copies(file, reading)
         newest = _newest(copies)
         sequence = self._next_sequence(reading, copies, epoch, after)
         record = Record(kind, host_id, sequence, epoch, bytes(payload))
@@ -273,14 +278,26 @@ class RecordFile(Closing):
         other = copies[1 - target.index]
         # With both copies written, a blank one means that no write ever returned.
         both = newest is None or kind is Kind.CONFIGURATION
-        data = self._encode(record, newest, news)
+        data = self._encode(geometry, record, newest, news)
         for copy in (target, other) if both else (target,):
             offset = geometry.offset(kind, host_id, copy.index)
             # Nothing of a longer record stays behind it: that may have had a secret.
             before = copy.pages(geometry.copy_bytes[kind])
-            self._held.for_writing().write(offset, data.ljust(before, b"\0"))
+            self._check_is_still(file)
+            file.write(offset, data.ljust(before, b"\0"))
         self._note(kind, host_id, () if both else (other,))
         return record
+
+    def _check_is_still(self, file: Pages) -> None:
+        """Raise ``StorageError`` if the path means another file than the one just read.
+
+        The other one may have other places, and other records in them.
+        """
+        if self._held.for_writing() is not file:
+            raise StorageError(
+                f"{self.path} was replaced while a record was to be written; nothing is written"
+                " to the new one."
+            )
 
     def _next_sequence(
         self, reading: _Reading, copies: tuple[_Copy, _Copy], epoch: int, after: int
@@ -302,12 +319,13 @@ class RecordFile(Closing):
         near = [header.sequence for header in torn if header.sequence <= last + MOST_AHEAD]
         return max(last, *near, 0) + 1
 
-    def _encode(self, record: Record, newest: Record | None, news: HostNews | None) -> bytes:
+    def _encode(
+        self, geometry: Geometry, record: Record, newest: Record | None, news: HostNews | None
+    ) -> bytes:
         """Return what is written for *record*; *newest* is the one that is there."""
         data = encode_record(record)
         if news is None:
             return data
-        geometry = self.geometry()
         index = self._indexes.setdefault((record.kind, record.host_id), NewsIndex())
         size = -(-index_bytes(geometry.max_hosts) // PAGE) * PAGE
         present = newest.sequence if newest is not None else 0
@@ -318,15 +336,15 @@ class RecordFile(Closing):
         return data + sectors.ljust(size, b"\0")
 
     def _read_entry(
-        self, geometry: Geometry, reading: _Reading, copy: _Copy, header: CopyHeader
+        self, file: Pages, reading: _Reading, copy: _Copy, header: CopyHeader
     ) -> Entry | None:
         """Return what the index of a copy has for the reader; None without an index."""
+        geometry = self._geometry_in(file)
         begins = whole_pages(header.length)
         at = begins + sector_of(reading.reader)
         if at + SECTOR_BYTES > geometry.copy_bytes[reading.kind]:
             return None
         at += geometry.offset(reading.kind, reading.host_id, copy.index)
-        file = self._held.for_reading()
         step = file.smallest_read()
         sector = file.read(at - at % step, step)[at % step :][:SECTOR_BYTES]
         record = Record(reading.kind, reading.host_id, header.sequence, header.epoch, b"")
@@ -356,15 +374,15 @@ class RecordFile(Closing):
         self._geometry = self._geometry_of = None
         self._held.close()
 
-    def _read_copies(self, reading: _Reading) -> tuple[_Copy, _Copy]:
-        """Return both copies of a slot."""
-        geometry = self.geometry()
+    def _read_copies(self, file: Pages, reading: _Reading) -> tuple[_Copy, _Copy]:
+        """Return both copies of a slot in the open *file*."""
+        geometry = self._geometry_in(file)
         if not 1 <= reading.host_id <= geometry.max_hosts:
             raise StorageError(
                 f"{self.path} has no slot for host id {reading.host_id}; it was created for host"
                 f" ids 1 to {geometry.max_hosts}."
             )
-        first, second = (self._read_start(geometry, reading, index) for index in (0, 1))
+        first, second = (self._read_start(file, reading, index) for index in (0, 1))
         known = reading.known
         if known is not None:
             first, second = (
@@ -372,14 +390,15 @@ class RecordFile(Closing):
                 _without_older(second, first, known),
             )
         return (
-            self._with_record(geometry, reading, first),
-            self._with_record(geometry, reading, second),
+            self._with_record(file, reading, first),
+            self._with_record(file, reading, second),
         )
 
-    def _read_start(self, geometry: Geometry, reading: _Reading, index: int) -> _Copy:
+    def _read_start(self, file: Pages, reading: _Reading, index: int) -> _Copy:
         """Return one copy with its first sector only, or its first page if that has no header."""
         kind, host_id = reading.slot
-        file, offset = self._held.for_reading(), geometry.offset(kind, host_id, index)
+        geometry = self._geometry_in(file)
+        offset = geometry.offset(kind, host_id, index)
         start = file.read(offset, file.smallest_read())
         if start == _BLANK[: len(start)]:
             # Of a torn write the first sector may be missing.
@@ -393,7 +412,7 @@ class RecordFile(Closing):
             return _Copy(index, problem=str(error), misplaced=misplaced)
         return _Copy(index, start, header)
 
-    def _with_record(self, geometry: Geometry, reading: _Reading, copy: _Copy) -> _Copy:
+    def _with_record(self, file: Pages, reading: _Reading, copy: _Copy) -> _Copy:
         """Return *copy* with its record; reads the rest of the payload if necessary."""
         header, known = copy.header, reading.known
         if header is None or copy.behind:
@@ -404,7 +423,7 @@ class RecordFile(Closing):
         if reading.reader:
             if known is not None and self._without_news.get(reading.place(copy)) == header:
                 return _Copy(copy.index, header=header, record=known, authentic=known.authentic)
-            entry = self._read_entry(geometry, reading, copy, header)
+            entry = self._read_entry(file, reading, copy, header)
             last = self.entries.get(reading.slot)
             if known is not None and _is_no_news(header, known, entry, last):
                 self._without_news[reading.place(copy)] = header
@@ -414,8 +433,8 @@ class RecordFile(Closing):
         data = copy.start
         if end > len(data):
             rest = -(-end // PAGE) * PAGE - len(data)
-            offset = geometry.offset(kind, host_id, copy.index) + len(data)
-            data += self._held.for_reading().read(offset, rest)
+            offset = self._geometry_in(file).offset(kind, host_id, copy.index) + len(data)
+            data += file.read(offset, rest)
         payload = data[COPY_HEADER.size : end]
         record = Record(kind, host_id, header.sequence, header.epoch, payload, header.mac)
         if record.payload_crc != header.payload_crc:

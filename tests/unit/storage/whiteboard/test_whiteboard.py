@@ -298,6 +298,24 @@ def test_a_heartbeat_writes_one_sector_and_now_and_then_the_whole_block(path, mo
         assert board.read_host(1).extra == "state=EngineDown\n"
 
 
+def test_a_heartbeat_and_a_look_at_the_board_examine_the_file_once(path, monkeypatch):
+    """On slow storage that takes as long as to write it."""
+    done = []
+
+    def counted(name, real):
+        return lambda *arguments: done.append(name) or real(*arguments)
+
+    with Whiteboard(path) as board:
+        board.write_host(BLOCK)
+        board.read_trusted(1)
+        for name in ("fstat", "lseek", "preadv", "pwritev"):
+            monkeypatch.setattr(os, name, counted(name, getattr(os, name)))
+        board.write_host(BLOCK)
+        board.read()
+        board.read_trusted(1)
+        assert done == ["fstat", "pwritev", "fstat", "preadv", "fstat", "preadv"]
+
+
 def test_a_heartbeat_is_a_whole_block_where_sectors_are_larger(path, monkeypatch):
     monkeypatch.setattr(BlockFile, "smallest_read", lambda self: BLOCK_BYTES)
     with Whiteboard(path) as board:

@@ -45,6 +45,8 @@ def no_direct(path: str) -> str:
 class Whiteboard(Closing):
     """The whiteboard at *path*, kept open for repeated use; not for several threads.
 
+    A write looks at the file first: the place of a block has to be that of the file written to.
+
     The size of its blocks is recognised once while the file is open, unless *block_bytes* is
     given.
     """
@@ -89,10 +91,7 @@ class Whiteboard(Closing):
         Raises ``FormatError`` when the size of the file fits neither, and when there are as many
         blocks of one kind as of the other.
         """
-        if self._stated is not None:
-            return self._stated
-        self._recognise(self._held.for_reading())
-        return self._recognised
+        return self._stated or self._block_bytes_in(self._held.for_reading())
 
     @property
     def direct(self) -> bool:
@@ -101,18 +100,14 @@ class Whiteboard(Closing):
 
     def max_hosts(self) -> int:
         """Return for how many nodes the board has blocks, at most 2000."""
-        block_bytes = self.block_bytes()
-        size = self._held.for_reading().size
-        if size < 2 * block_bytes or size % block_bytes:
-            raise self._no_whiteboard(size, block_bytes)
-        return int(min(size // block_bytes - 1, MAX_HOST_ID))
+        return self._max_hosts_in(self._held.for_reading())
 
     def read(self) -> Board:
         """Return the whole board from a single read."""
         file = self._held.for_reading()
         data = self._recognise(file) if self._stated is None else None
-        block_bytes = self.block_bytes()
-        length = (self.max_hosts() + 1) * block_bytes
+        block_bytes = self._block_bytes_in(file)
+        length = (self._max_hosts_in(file) + 1) * block_bytes
         # The board may have been read just now to recognise its blocks.
         if data is None or len(data) < length:
             data = self._read_into_buffer(file, length)
@@ -121,8 +116,9 @@ class Whiteboard(Closing):
 
     def read_bytes(self) -> bytes:
         """Return the bytes of the whole board from a single read."""
-        length = (self.max_hosts() + 1) * self.block_bytes()
-        return self._read_into_buffer(self._held.for_reading(), length)[:]
+        file = self._held.for_reading()
+        length = (self._max_hosts_in(file) + 1) * self._block_bytes_in(file)
+        return self._read_into_buffer(file, length)[:]
 
     def read_host(self, host_id: int) -> HostBlock | None:
         """Return the block of *host_id*; None when blank; ``FormatError`` when damaged."""
@@ -134,9 +130,10 @@ class Whiteboard(Closing):
         That is a blank one, a damaged one, and one that is not authentic where that is enforced.
         Only its machine part is read where the sectors allow that: it has no extra text.
         """
-        file, block_bytes = self._held.for_reading(), self.block_bytes()
-        length = max(MACHINE_BYTES, file.smallest_read())
-        data = file.read(self._offset(host_id), min(length, block_bytes)).ljust(block_bytes, b"\0")
+        file = self._held.for_reading()
+        block_bytes, offset = self._block_bytes_in(file), self._offset(file, host_id)
+        length = min(max(MACHINE_BYTES, file.smallest_read()), block_bytes)
+        data = file.read(offset, length).ljust(block_bytes, b"\0")
         self._known.judge_by(self._authenticate())
         try:
             found = self._known.block(host_id, data)
@@ -150,7 +147,8 @@ class Whiteboard(Closing):
 
     def read_block(self, number: int) -> bytes:
         """Return the bytes of the block of host id *number*, or of the global block for 0."""
-        return self._held.for_reading().read(self._offset(number), self.block_bytes())
+        file = self._held.for_reading()
+        return file.read(self._offset(file, number), self._block_bytes_in(file))
 
     def write_host(self, block: HostBlock) -> None:
         """Write *block* into the slot of its host id, in one write.
@@ -158,51 +156,61 @@ class Whiteboard(Closing):
         That is its machine part only where the sectors allow it, unless the text behind it has
         changed or was not written for ``WHOLE`` writes.
         """
-        offset = self._offset(block.host_id, first=1)
-        data = encode_host(block, self.block_bytes(), self._authenticate())
-        file, text = self._held.for_writing(), (block.host_id, data[MACHINE_BYTES:])
+        file = self._held.for_writing()
+        offset = self._offset(file, block.host_id, first=1)
+        data = encode_host(block, self._block_bytes_in(file), self._authenticate())
+        text = (block.host_id, data[MACHINE_BYTES:])
         self._since_whole += 1
         if self._whole != (file, *text) or self._since_whole >= WHOLE:
             self._whole = None
-            self._write(offset, data)
+            _write(file, offset, data)
             self._whole, self._since_whole = (file, *text), 0
         elif file.smallest_read() > MACHINE_BYTES:
-            self._write(offset, data)
+            _write(file, offset, data)
         else:
             file.write(offset, data[:MACHINE_BYTES])
 
     def write_global(self, block: GlobalBlock) -> None:
         """Write the global *block*."""
-        self._write(0, encode_global(block, self.block_bytes()))
+        file = self._held.for_writing()
+        _write(file, 0, encode_global(block, self._block_bytes_in(file)))
 
     def write_block(self, number: int, data: bytes) -> None:
         """Write *data*, one whole block, as that of host id *number*, or the global one for 0."""
-        if len(data) != self.block_bytes():
-            raise FormatError(
-                f"{self.path}: {len(data)} bytes are not a block of {self.block_bytes()}."
-            )
-        self._write(self._offset(number), data)
+        file = self._held.for_writing()
+        block_bytes = self._block_bytes_in(file)
+        if len(data) != block_bytes:
+            raise FormatError(f"{self.path}: {len(data)} bytes are not a block of {block_bytes}.")
+        _write(file, self._offset(file, number), data)
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         self._recognised_in = None
         self._held.close()
 
-    def _write(self, offset: int, data: bytes) -> None:
-        """Write one block; raises ``StorageError`` if that would touch other blocks."""
-        file = self._held.for_writing()
-        file.check_smallest_write(len(data))
-        file.write(offset, data)
+    def _block_bytes_in(self, file: BlockFile) -> int:
+        """Return the size of a block of the open *file*, as ``block_bytes``."""
+        if self._stated is not None:
+            return self._stated
+        self._recognise(file)
+        return self._recognised
 
-    def _offset(self, number: int, first: int = 0) -> int:
+    def _max_hosts_in(self, file: BlockFile) -> int:
+        """Return for how many nodes the open *file* has blocks."""
+        block_bytes, size = self._block_bytes_in(file), file.size
+        if size < 2 * block_bytes or size % block_bytes:
+            raise self._no_whiteboard(size, block_bytes)
+        return int(min(size // block_bytes - 1, MAX_HOST_ID))
+
+    def _offset(self, file: BlockFile, number: int, first: int = 0) -> int:
         """Return the offset of a block; ``StorageError`` when there is none with this *number*."""
-        max_hosts = self.max_hosts()
+        max_hosts = self._max_hosts_in(file)
         if not first <= number <= max_hosts:
             raise StorageError(
                 f"{self.path} has no block for host id {number}; it was created for host ids 1"
                 f" to {max_hosts}."
             )
-        return number * self.block_bytes()
+        return number * self._block_bytes_in(file)
 
     def _recognise(self, file: BlockFile) -> mmap.mmap | None:
         """Recognise the size of the blocks of a newly opened *file*; return the data read."""
@@ -229,3 +237,9 @@ class Whiteboard(Closing):
             f"{self.path} has {size} bytes, which is no whiteboard; expected a multiple of"
             f" {block_bytes} and at least {2 * block_bytes}."
         )
+
+
+def _write(file: BlockFile, offset: int, data: bytes) -> None:
+    """Write one block; raises ``StorageError`` if that would touch other blocks."""
+    file.check_smallest_write(len(data))
+    file.write(offset, data)
