@@ -20,7 +20,7 @@ from typing import TextIO
 
 import workplace
 
-COMMAND_DEADLINE = 4800.0
+COMMAND_DEADLINE = 5000.0
 """Seconds after which a command counts as hung.  One that gets only what CPU time is left over ends
 last of all, after an hour on a slow machine."""
 

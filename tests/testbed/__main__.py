@@ -16,8 +16,7 @@ from testbed.bases import LAYERS, SUITES, BaseError, base
 from testbed.long import add_options as add_long_options
 from testbed.long import run as run_long
 from testbed.node import Node
-from testbed.soak import add_options as add_soak_options
-from testbed.soak import run as run_soak
+from testbed.soak_faults import add_soak_options, run_soak
 from testbed.standing import Standing
 
 STANDING = Standing("testbed")

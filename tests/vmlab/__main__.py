@@ -16,6 +16,7 @@ from testbed.bases import BaseError
 from testbed.standing import Standing
 from vmlab.images import image
 from vmlab.node import Machine
+from vmlab.soak import add_soak_options, run_soak
 from vmlab.storage import BACKENDS, NUMBER
 
 STANDING = Standing("vmlab")
@@ -86,6 +87,10 @@ def _parser() -> argparse.ArgumentParser:
     test.add_argument("--io-timeout", choices=("2", "10"), default="2", help="of leases, in s; 2")
     test.add_argument("-k", dest="choose", default="", help="only these tests, as pytest has it")
     test.set_defaults(act=_test)
+
+    soak = commands.add_parser("soak", help="random faults for long, judged from outside")
+    add_soak_options(soak)
+    soak.set_defaults(act=run_soak)
 
     up = commands.add_parser("up", help="start three nodes and the storage machine")
     up.add_argument("--nodes", type=int, default=3)

@@ -160,9 +160,11 @@ class Watch(Background):
         super().__init__()
         self._nodes = nodes
         self.twice: list[tuple[float, list[str]]] = []
+        self.looks = 0
 
     def step(self) -> None:
         """Look once."""
+        self.looks += 1
         if len(where(self._nodes)) > 1:
             found = where(self._nodes)
             if len(found) > 1:

@@ -1,0 +1,185 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The soak on machines with kernels of their own: what it does to nodes and to the storage machine.
+
+Run it by ``vmlab soak``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import Any
+
+from testbed import lab
+from testbed.network import BOTH, FROM_NODE, TO_NODE
+from testbed.node import Node
+from testbed.services import declare_services
+from testbed.soak import (
+    ALWAYS,
+    Fault,
+    Reach,
+    Soak,
+    add_options,
+    cut_off,
+    disk_full,
+    judge,
+    kill,
+    ledgers,
+    thaw,
+)
+from vmlab import network
+from vmlab.deployment import VmDeployment
+from vmlab.images import image
+from vmlab.node import Machine
+from vmlab.observer import Observer
+from vmlab.storage import BACKENDS
+from vmlab.whole import VmLab
+
+BOUND = 600.0
+"""Seconds after the end of a fault for everything to be as configured again: machines with kernels
+in user mode boot for a minute on a busy host."""
+
+TAKEN_OVER = 150.0
+"""Seconds without an answer of a service whose node was lost, on a busy host."""
+
+RESET = 300.0
+"""Seconds without one after all nodes were reset by their watchdogs, and booted."""
+
+ANSWERS = 10.0
+"""Seconds for which a node without storage is not fenced: it answers over the network until its
+host lease fails, 16 s after it was renewed last, as it is every 4 s."""
+
+ANSWER = 2.0
+"""Seconds for a service on such a machine to answer."""
+
+HOG = "tail /dev/zero"
+"""Takes memory until the kernel ends it."""
+
+WRONG_BY = 3600
+
+
+def _clock_wrong(_deployment: VmDeployment, node: Machine) -> None:
+    node.run("date", "-s", f"@{time.time() + WRONG_BY:.0f}")
+
+
+def _clock_right(_deployment: VmDeployment, node: Machine) -> None:
+    node.run("date", "-s", f"@{time.time():.0f}")
+
+
+def _take_memory(_deployment: VmDeployment, node: Machine) -> None:
+    node.run("systemd-run", "-q", "--no-block", "--unit=hog", "--collect", "sh", "-c", HOG)
+
+
+def _give_memory_back(_deployment: VmDeployment, node: Machine) -> None:
+    node.run("systemctl", "stop", "hog", check=False)
+
+
+def _storage_away(deployment: VmDeployment, _node: Node) -> None:
+    deployment.testbed.storage_machine.cut_paths()
+
+
+def _storage_back(deployment: VmDeployment, _node: Node) -> None:
+    deployment.testbed.storage_machine.heal_paths()
+
+
+def _restart_storage(deployment: VmDeployment, _node: Node) -> None:
+    deployment.testbed.storage_machine.reset()
+
+
+def _storage_serves(deployment: VmDeployment, _node: Node) -> None:
+    deployment.testbed.storage_machine.wait_booted()
+
+
+def _site_off(deployment: VmDeployment, _node: Node) -> None:
+    for machine in deployment.testbed.machines:
+        machine.cut_power()
+
+
+def _site_on(deployment: VmDeployment, _node: Node) -> None:
+    for machine in deployment.testbed.machines:
+        machine.switch_on()
+
+
+def _of_storage(name: str, longest: float, begin: Any, end: Any, harmless: float) -> Fault:
+    return Fault(
+        name,
+        RESET,
+        longest,
+        begin,
+        end,
+        reach=Reach.STORAGE,
+        harmless=harmless,
+        cuts_clients_off=True,
+    )
+
+
+FAULTS = (
+    Fault("power cut", TAKEN_OVER, 0.0, lambda deployment, node: node.cut_power()),
+    Fault("reset", TAKEN_OVER, 0.0, lambda deployment, node: node.reset()),
+    Fault("kernel panic", TAKEN_OVER, 0.0, lambda deployment, node: node.panic()),
+    Fault("processor stopped", TAKEN_OVER, 90.0, lambda deployment, node: node.freeze(), thaw),
+    *(
+        cut_off(name, way, TAKEN_OVER)
+        for name, way in (
+            ("network cut", BOTH),
+            ("network cut from it", FROM_NODE),
+            ("network cut to it", TO_NODE),
+        )
+    ),
+    Fault(
+        "all paths lost",
+        TAKEN_OVER,
+        60.0,
+        lambda deployment, node: node.cut_paths(),
+        lambda deployment, node: node.heal_paths(),
+        harmless=ANSWERS,
+    ),
+    _of_storage("storage away", 90.0, _storage_away, _storage_back, ANSWERS),
+    _of_storage("storage machine reset", 0.0, _restart_storage, _storage_serves, 0.0),
+    Fault("whole site off", RESET, 20.0, _site_off, _site_on, reach=Reach.SITE),
+    Fault("memory taken", 60.0, 20.0, _take_memory, _give_memory_back, harmless=ALWAYS),
+    Fault("clock an hour ahead", 30.0, 30.0, _clock_wrong, _clock_right, harmless=ALWAYS),
+    kill("holdfast-lrm", 60.0, harmless=ALWAYS),
+    kill("holdfast-crm", 60.0, harmless=ALWAYS),
+    kill("sanlock", TAKEN_OVER, smoulders=True),
+    kill("wdmd", TAKEN_OVER, smoulders=True),
+    disk_full(60.0),
+)
+
+ONE_PATH = Fault(
+    "one path lost",
+    30.0,
+    40.0,
+    lambda deployment, node: node.cut_paths(len(network.PATHS) - 1),
+    lambda deployment, node: node.heal_paths(),
+    harmless=ALWAYS,
+)
+
+
+def add_soak_options(parser: argparse.ArgumentParser) -> None:
+    """Give *parser* the options of a soak in this lab."""
+    parser.add_argument("backend", choices=sorted(BACKENDS))
+    add_options(parser)
+
+
+def run_soak(options: argparse.Namespace) -> int:
+    """Run a soak, in a lab of its own unless this process is in one; return the exit status."""
+    if lab.folder() is None:
+        image()
+        words = (options.backend, f"--seed={options.seed}", f"--minutes={options.minutes}")
+        return lab.run([sys.executable, "-m", "vmlab", "soak", *words])
+    sys.stdout.write(f"seed {options.seed}, {options.minutes:g} minutes, {options.backend}\n")
+    backend = BACKENDS[options.backend]
+    with VmLab(backend) as machines:
+        deployment = VmDeployment(machines)
+        if not deployment.is_deployed():
+            deployment.deploy_first()
+        deployment.wait_whole()
+        declare_services(deployment)
+        deployment.wait_whole()
+        faults = (*FAULTS, ONE_PATH) if backend.block else FAULTS
+        watchers, workloads = (Observer(),), ledgers(deployment, ANSWER)
+        soak = Soak(deployment, options.seed, faults, watchers, workloads, BOUND)
+        return judge(soak, deployment, options)
