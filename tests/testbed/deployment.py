@@ -245,16 +245,19 @@ class Deployment:
             raise AssertionError(f"{error}: {json.dumps(self.status()['problems'])}") from error
 
     def _rehearse_again(self, status: Mapping[str, Any]) -> None:
-        """Rehearse what would fail by the last rehearsal; a node itself does ten minutes later."""
+        """Rehearse what would fail by the last rehearsal; a node itself does ten minutes later.
+
+        The report is that of the node whose status it is.
+        """
         failed = [
             name
             for name in self.testbed.nodes
             if any(f"Fencing of {name} would fail" in one for one in status["problems"])
         ]
-        manager = self.testbed.nodes[status["manager"]["node"]]
+        read_on = self.testbed.nodes[status["membership"]["read_on"]]
         if failed:
             with suppress(ProcessLookupError, subprocess.TimeoutExpired):
-                manager.run("holdfast", "rehearse", *failed, check=False)
+                read_on.run("holdfast", "rehearse", *failed, check=False)
 
     def module(self, name: str, options: Mapping[str, Any]) -> None:
         """Call a module of the collection on the first node that is on."""

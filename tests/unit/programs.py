@@ -53,7 +53,7 @@ def is_running(pid):
     return entry is not None and entry.alive
 
 
-def wait_until(condition, seconds=30.0):
+def wait_until(condition, seconds=120.0):
     """Return once *condition* holds; fail when it does not within *seconds*."""
     until = time.monotonic() + seconds
     while not condition():

@@ -221,7 +221,7 @@ def test_a_start_that_is_killed_at_its_deadline_leaves_nothing_of_the_command(se
         OCF_RESKEY_port=str(free_port),
         OCF_RESKEY_CRM_meta_timeout="60000",
     )
-    outcome = run([str(AGENT), "start"], deadline=2.0, environment=environment)
+    outcome = run([str(AGENT), "start"], deadline=5.0, environment=environment)
     assert outcome.timed_out
     assert not running(nap(1007))
     assert service("monitor").code == 7

@@ -119,14 +119,14 @@ def holder(paths):
     yield start
     for child in started:
         child.kill()
-        child.wait(timeout=10)
+        child.wait(timeout=60)
         child.stdin.close()
         child.stdout.close()
 
 
 def kill(child):
     child.send_signal(signal.SIGKILL)
-    child.wait(timeout=10)
+    child.wait(timeout=60)
 
 
 def test_a_host_id_held_by_another_process_is_refused_by_its_holders_name(node, holder):

@@ -22,7 +22,7 @@ def stranger() -> Iterator[socket.socket]:
     """Send datagrams that no member sends, and wait 10 s for an answer."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
         found.bind((HOST, 0))
-        found.settimeout(10.0)
+        found.settimeout(60.0)
         yield found
 
 
@@ -31,5 +31,5 @@ def n2(port: int) -> Iterator[socket.socket]:
     """Send datagrams from the first port of node n2, without its daemon."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
         found.bind((HOST, port + 3))
-        found.settimeout(10.0)
+        found.settimeout(60.0)
         yield found

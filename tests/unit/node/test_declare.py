@@ -369,7 +369,7 @@ def test_a_drain_tells_where_each_service_went(cluster, monkeypatch):
         cluster.manager_says(1, {"web": ServiceStatus(ServiceState.STARTED, "n3")})
 
     monkeypatch.setattr("time.sleep", moves)
-    assert cluster.maintenance(wait=True, timeout=20.0).values["moved"] == {"web": "n3"}
+    assert cluster.maintenance(wait=True, timeout=120.0).values["moved"] == {"web": "n3"}
 
 
 def test_a_drain_waits_for_the_starts_of_what_was_on_the_node_and_of_nothing_else(

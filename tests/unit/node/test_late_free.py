@@ -232,7 +232,7 @@ class Cluster:
 
         def held(host_id, lease):
             self.hangs.set()
-            assert self.let_go.wait(20.0)
+            assert self.let_go.wait(60.0)
             write(host_id, lease)
             self.landed.append(lease)
 
@@ -260,10 +260,10 @@ def hanging(request, cluster, monkeypatch):
     cluster.hold_writes_of(crm)
     thread = threading.Thread(target=crm.round, daemon=True)
     thread.start()
-    assert cluster.hangs.wait(20.0), "the host lease is freed on the proof"
+    assert cluster.hangs.wait(60.0), "the host lease is freed on the proof"
     yield crm, thread
     cluster.let_go.set()
-    thread.join(20.0)
+    thread.join(60.0)
 
 
 def test_a_late_write_does_not_overwrite_the_host_lease_that_a_node_works_under(cluster, hanging):
@@ -279,7 +279,7 @@ def test_a_late_write_does_not_overwrite_the_host_lease_that_a_node_works_under(
     except LeaseError as error:
         assert "n1 may still be freeing an earlier host lease of n3" in str(error)
     cluster.let_go.set()
-    thread.join(20.0)
+    thread.join(60.0)
     assert [one.generation for one in cluster.landed] == [before.generation]
     lease = cluster.host_lease()
     assert not (lease.free and with_late_write), "a live host lease was overwritten"
@@ -313,7 +313,7 @@ def test_a_node_does_not_join_while_its_host_lease_is_being_freed(cluster, hangi
     assert joins == []
     assert "is not joined yet: n1 may still be freeing" in trouble
     cluster.let_go.set()
-    thread.join(20.0)
+    thread.join(60.0)
     assert cluster.host_lease().free
     crm.round()
     for _turn in range(3):
@@ -334,7 +334,7 @@ def test_the_watchdog_stays_armed_while_the_own_crm_frees_a_host_lease(cluster, 
     lease.come_back()
     assert disarmed == []
     cluster.let_go.set()
-    thread.join(20.0)
+    thread.join(60.0)
     lease.come_back()
     assert disarmed == [True]
 
@@ -365,7 +365,7 @@ def test_a_crm_that_is_started_again_takes_back_what_its_predecessor_recorded(
 ):
     _crm, thread = hanging
     cluster.let_go.set()
-    thread.join(20.0)
+    thread.join(60.0)
     left = cluster.nodes["n1"].run_directory / "freeing-host-lease"
     left.touch()
     cluster.storage("n1").write_freeing(cluster_storage.Freeing(1, {"n3": 1}))

@@ -136,19 +136,24 @@ def test_a_second_time_changes_nothing(thing):
 
 
 @pytest.mark.parametrize(
-    ("body", "part"),
+    ("body", "timeout", "part"),
     [
-        (SWITCH.replace("start) [", "start) exit 1; ["), "start: 1"),
-        (SWITCH.replace("start) [", "start) exit 0; ["), "is not started after start: monitor: 7"),
+        (SWITCH.replace("start) [", "start) exit 1; ["), 30.0, "start: 1"),
+        (
+            SWITCH.replace("start) [", "start) exit 0; ["),
+            30.0,
+            "is not started after start: monitor: 7",
+        ),
         (
             SWITCH.replace("start) [", "start) sleep 60; ["),
-            "start: 1 .failed.: no answer within 1.5 seconds",
+            4.0,
+            "start: 1 .failed.: no answer within 4 seconds",
         ),
     ],
 )
-def test_a_start_that_fails_lies_or_hangs_is_an_error(thing, body, part):
+def test_a_start_that_fails_lies_or_hangs_is_an_error(thing, body, timeout, part):
     with pytest.raises(AgentError, match=part):
-        bring_to_state(thing(body, timeout=1.5), "started")
+        bring_to_state(thing(body, timeout=timeout), "started")
 
 
 def test_a_stop_that_lies_is_an_error(thing):

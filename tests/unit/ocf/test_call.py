@@ -172,7 +172,7 @@ def test_the_last_reason_counts(ask):
 
 
 def test_a_missing_agent_and_one_that_cannot_run_are_answers_and_no_accident(ask, tmp_path):
-    request = AgentCall(NAME, "monitor", "a", timeout=1.0, run_directory=str(tmp_path))
+    request = AgentCall(NAME, "monitor", "a", timeout=30.0, run_directory=str(tmp_path))
     missing = call("/nonexistent/agent", request)
     assert (missing.code, missing.recovery) == (5, "hard")
     file = tmp_path / "file"

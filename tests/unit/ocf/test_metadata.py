@@ -182,22 +182,24 @@ def test_metadata_comes_from_the_agent_with_ocf_root_set(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("body", "part"),
+    ("body", "deadline", "part"),
     [
-        ("exit 2", "exit status 2"),
-        ("yes '<parameter>'", "within 1.5 seconds"),
-        ("head -c 3000000 /dev/zero; exit 0", "printed no metadata"),
-        ("exit 0", "printed no metadata"),
-        ("exec sleep 60", "within 1.5 seconds"),
-        ("kill -9 $$", "exit status None"),
+        ("exit 2", 30.0, "exit status 2"),
+        ("yes '<parameter>'", 1.5, "within 1.5 seconds"),
+        ("head -c 3000000 /dev/zero; exit 0", 30.0, "printed no metadata"),
+        ("exit 0", 30.0, "printed no metadata"),
+        ("exec sleep 60", 1.5, "within 1.5 seconds"),
+        ("kill -9 $$", 30.0, "exit status None"),
     ],
 )
-def test_an_agent_without_metadata_is_an_error_whatever_its_exit_status(tmp_path, body, part):
+def test_an_agent_without_metadata_is_an_error_whatever_its_exit_status(
+    tmp_path, body, deadline, part
+):
     agent = tmp_path / "agent"
     agent.write_text(f"#!/bin/sh\n{body}\n")
     agent.chmod(0o755)
     with pytest.raises(AgentError, match=part):
-        load_metadata(str(agent), agent=NAME, deadline=1.5)
+        load_metadata(str(agent), agent=NAME, deadline=deadline)
 
 
 RENAMED = parse_metadata(
