@@ -166,13 +166,13 @@ def test_no_record_is_lost_and_no_other_slot_touched(disk: Path) -> None:
     for number in range(KILLS):
         # A number is the sequence of its record: a torn write takes one too.
         with RecordFile(str(path)) as file:
-            copies = file._read_copies(_Reading(Kind.LRM, HOST))
+            copies = file._read_copies(file._held.for_reading(), _Reading(Kind.LRM, HOST))
             headers = [copy.header.sequence for copy in copies if copy.header is not None]
         first = max([sequence, *headers]) + 1
         finished = kill_while_writing(writer_of_records(path), first, dice.random() * 0.02)
         with RecordFile(str(path)) as file:
             record = file.read(Kind.LRM, HOST)
-            copies = file._read_copies(_Reading(Kind.LRM, HOST))
+            copies = file._read_copies(file._held.for_reading(), _Reading(Kind.LRM, HOST))
         torn += any(copy.problem for copy in copies)
         assert record is not None
         assert record.sequence in (finished, finished + 1), number
