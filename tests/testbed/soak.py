@@ -39,6 +39,10 @@ for what came between."""
 
 ALWAYS = math.inf
 
+ANSWERS = 10.0
+"""Seconds for which a node without storage is not fenced: it answers over the network until its
+host lease fails.  That is 16 s after it was renewed last, as it is every 4 s."""
+
 GONE = (ProcessLookupError, subprocess.CalledProcessError)
 """What is raised by a command in a node that is off by now, or for a process that has ended."""
 
@@ -298,9 +302,9 @@ class Soak:
             for one in self._deployment.status()["events"]
             if one["kind"] == "fence" and one["at"] >= since
         }
-        if fenced - self._had_reason(since):
-            names = sorted(fenced - self._had_reason(since))
-            raise Wrong(f"{told}: fenced {names}, to which nothing was done")
+        wrong = sorted(fenced - self._had_reason(since))
+        if wrong:
+            raise Wrong(f"{told}: fenced {wrong}, to which nothing was done")
 
     def _boots(self) -> dict[str, int]:
         """Return what is another number once a node was restarted, by node."""
@@ -312,10 +316,10 @@ class Soak:
         """No watchdog may act on a node that is well: no node was restarted without a reason."""
         if fault.reach is Reach.STORAGE and lasts >= fault.harmless:
             return
-        anew = {name for name, boot in self._boots().items() if boot != before[name]}
-        if anew - self._had_reason(since):
-            names = sorted(anew - self._had_reason(since))
-            raise Wrong(f"{told}: restarted {names}, which were well")
+        restarted = {name for name, boot in self._boots().items() if boot != before[name]}
+        wrong = sorted(restarted - self._had_reason(since))
+        if wrong:
+            raise Wrong(f"{told}: restarted {wrong}, which were well")
 
     def _judge_answers(self, fault: Fault, lasts: float, since: float, told: str) -> None:
         """No service may have been without an answer for longer than the fault explains."""

@@ -21,6 +21,7 @@ from testbed.node import Node, hold_still
 from testbed.services import Observer, declare_services
 from testbed.soak import (
     ALWAYS,
+    ANSWERS,
     Fault,
     Reach,
     Soak,
@@ -50,10 +51,6 @@ RELEASE, LAYER = "13", "workloads"
 
 WRITING = 0.2
 """Seconds between two rows of the database: each is a process that a busy machine has to start."""
-
-ANSWERS = 10.0
-"""Seconds for which a node without storage is not fenced: it answers over the network until its
-host lease fails.  That is 16 s after it was renewed last, as it is every 4 s."""
 
 
 def _storage(word: str) -> Callable[[Deployment, Node], None]:

@@ -18,6 +18,7 @@ from testbed.node import Node
 from testbed.services import declare_services
 from testbed.soak import (
     ALWAYS,
+    ANSWERS,
     Fault,
     Reach,
     Soak,
@@ -46,10 +47,6 @@ TAKEN_OVER = 150.0
 
 RESET = 300.0
 """Seconds without one after all nodes were reset by their watchdogs, and booted."""
-
-ANSWERS = 10.0
-"""Seconds for which a node without storage is not fenced: it answers over the network until its
-host lease fails, 16 s after it was renewed last, as it is every 4 s."""
 
 ANSWER = 2.0
 """Seconds for a service on such a machine to answer."""
