@@ -22,7 +22,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any
 from unittest.mock import patch
 
@@ -106,7 +106,7 @@ NODES = ("n1", "n2", "n3")
 PATIENCE = 180.0
 """Seconds for what a cluster does in a few; the machine may be slow."""
 
-PATIENT: Mapping[str, Any] = {"fence_limit": 1000, "suspect_after": 6.0}
+PATIENT: Mapping[str, Any] = MappingProxyType({"fence_limit": 1000, "suspect_after": 6.0})
 """The timing of a cluster whose tests are not about how soon a node is suspected: on a busy machine
 a daemon that was killed needs longer than the default of 2 s to be heard of again."""
 
