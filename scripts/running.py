@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,6 +24,10 @@ import workplace
 COMMAND_DEADLINE = 5000.0
 """Seconds after which a command counts as hung.  One that gets only what CPU time is left over ends
 last of all, after an hour on a slow machine."""
+
+SHOWN_AGAIN = 50
+"""How many lines of a stage that failed are shown again before the summary: its own stand hours of
+output above it."""
 
 LEFT_OVER = 19
 """The nice value of a command that is to get out of the way of all others."""
@@ -56,6 +61,8 @@ class Run:
     stages: frozenset[Stage] = frozenset()
     """All stages of this run."""
     skipped: list[str] = field(default_factory=list)
+    said: deque[str] = field(default_factory=lambda: deque(maxlen=SHOWN_AGAIN))
+    """The last lines of the current stage."""
     out: TextIO = sys.stdout
     nice: int = 0
     """The nice value of its commands."""
@@ -144,6 +151,7 @@ class Run:
         for line in process.stdout or ():
             self.out.write(line)
             self.out.flush()
+            self.said.append(line)
             match = SKIPPED_LINE.match(line.rstrip())
             if match:
                 self.skipped.append(match["test"] or match["tool"] or match["all"])
@@ -153,7 +161,7 @@ class Run:
 class Outcome:
     """How one stage ended: passed, skipped or failed, after so many seconds, and why.
 
-    *cpu* is what its commands took of both cores, in seconds.
+    *cpu* is what its commands took of both cores, in seconds; *said* is the end of its output.
     """
 
     stage: str
@@ -162,6 +170,7 @@ class Outcome:
     cpu: float = 0.0
     why: str = ""
     skipped: Sequence[str] = ()
+    said: str = ""
 
 
 @dataclass(frozen=True)
@@ -180,7 +189,14 @@ class Beside:
 
     def __init__(self, stages: Sequence[Stage], run: Run, nice: int, no_skips: bool) -> None:
         """Begin the first stage."""
-        self._run = replace(run, skipped=[], out=io.StringIO(), nice=nice, process=None)
+        self._run = replace(
+            run,
+            skipped=[],
+            said=deque(maxlen=SHOWN_AGAIN),
+            out=io.StringIO(),
+            nice=nice,
+            process=None,
+        )
         self._outcomes: list[Outcome] = []
         self._thread = threading.Thread(target=self._go, args=(stages, no_skips), daemon=True)
         self._thread.start()
@@ -239,6 +255,7 @@ def outcome_of(stage: Stage, run: Run, no_skips: bool) -> Outcome:
     """Run one stage and say how it ended."""
     print(f"\n=== {stage.__name__}: {stage.__doc__}", file=run.out, flush=True)
     run.skipped.clear()
+    run.said.clear()
     run.cpu = 0.0
     word, why = "passed", ""
     began = time.monotonic()
@@ -254,11 +271,18 @@ def outcome_of(stage: Stage, run: Run, no_skips: bool) -> Outcome:
     if why:
         print(f"=== {stage.__name__} failed: {why}", file=run.out, flush=True)
     skipped = list(dict.fromkeys(run.skipped))
-    return Outcome(stage.__name__, word, time.monotonic() - began, run.cpu, why, skipped)
+    seconds = time.monotonic() - began
+    return Outcome(stage.__name__, word, seconds, run.cpu, why, skipped, "".join(run.said))
 
 
 def summarise(outcomes: Sequence[Outcome]) -> int:
-    """Print a line for each stage, what was skipped and the totals; return the exit status."""
+    """Print a line for each stage, what was skipped and the totals; return the exit status.
+
+    Before them, what the stages that failed said last.
+    """
+    for outcome in outcomes:
+        if outcome.word == "failed" and outcome.said:
+            print(f"\n=== {outcome.stage} failed; the end of its output:\n{outcome.said}", end="")
     print("\n=== summary")
     for outcome in outcomes:
         print(
