@@ -21,6 +21,7 @@ RESOURCE = {
     "stop_timeout": {"type": "float"},
     "monitor_timeout": {"type": "float"},
     "monitor_interval": {"type": "float"},
+    "check_level": {"type": "int"},
 }
 
 SERVICE = Options(

@@ -102,6 +102,15 @@ options:
           - Seconds between two monitors.
           - By default it stays as it is declared, and is 10 seconds for a new resource.
         type: float
+      check_level:
+        description:
+          - How deep a monitor looks, for agents that know of levels. The agent gets it as
+            C(OCF_CHECK_LEVEL). With V(20), C(ocf:heartbeat:Filesystem) writes a file, and so
+            notices a file system that the kernel has made read-only.
+          - A change does not restart the service.
+          - By default it stays as it is declared, and is V(0) for a new resource.
+        type: int
+        version_added: 0.2.0
   max_restart:
     description:
       - How often a failed start, or a service that died, is retried on its node.

@@ -235,6 +235,15 @@ def test_what_runs_is_told_from_each_agents_code(node, kind, running, wrong, sig
     assert interval == ("0" if kind is JobKind.PROBE else "7000")
 
 
+@pytest.mark.parametrize("kind", [JobKind.PROBE, JobKind.START, JobKind.STOP, JobKind.MONITOR])
+def test_only_a_check_of_health_looks_as_deep_as_declared(node, kind):
+    deep = Resource("a", "ocf:test:thing", {"path": "a"}, check_level=20)
+    node.do(JobKind.START, Service("web", (deep,)))
+    node.do(kind, Service("web", (deep,)))
+    environment = (node.folder / "environment").read_text().splitlines()
+    assert ("OCF_CHECK_LEVEL=20" in environment) == (kind is JobKind.MONITOR)
+
+
 def test_a_service_whose_agent_is_not_installed_here_is_not_begun(node):
     service = node.service("a")
     absent = Resource("b", "ocf:test:absent")

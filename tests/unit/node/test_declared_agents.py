@@ -221,3 +221,19 @@ def test_later_advice_of_an_agent_does_not_restart_a_service(cluster):
     # Another name is another resource.
     cluster.service(resources=[resource("/a", name="s")])
     assert times(cluster) == (50.0, 540.0, 30.0, 10.0)
+
+
+def test_the_level_of_monitors_stays_as_it_is_declared_until_another_one_is_given(cluster):
+    checked(cluster, "exit 0")
+
+    def level():
+        return cluster.wanted().services["web"].resources[0].check_level
+
+    cluster.service(resources=[resource("/a")])
+    before = cluster.wanted().services["web"].digest()
+    assert level() == 0
+    assert cluster.service(resources=[resource("/a", check_level=20)]).changed
+    assert not cluster.service(resources=[resource("/a")]).changed
+    assert (level(), cluster.wanted().services["web"].digest()) == (20, before)
+    assert cluster.service(resources=[resource("/a", check_level=0)]).changed
+    assert level() == 0

@@ -59,6 +59,7 @@ TABLE: Mapping[str, tuple[Mapping[str, Any], tuple[tuple[Any, ...], ...]]] = {
             (_resource(start_timeout=-3), "-3"),
             (_resource(stop_timeout=1e9), "stop_timeout"),
             (_resource(monitor_interval=-1), "monitor_interval", "-1"),
+            (_resource(check_level=-1), "check_level", "-1", "0 to 100"),
             (_resource(colour="red"), "colour"),
             ({"max_restart": -1}, "max_restart", "-1"),
             ({"max_restart": 10**6}, "1000000"),

@@ -623,10 +623,10 @@ def test_what_runs_here_is_restarted_as_often_as_it_is_declared_by_now() -> None
     assert jobs(step(running, NOTHING, unheard)) == [(JobKind.STOP, "web")]
 
 
-def test_what_runs_here_takes_up_which_parameters_are_secrets_and_runs_on() -> None:
+def test_what_runs_here_takes_up_secrets_and_the_level_of_its_monitors_and_runs_on() -> None:
     parameters = {"x": "1", "y_file": "z"}
     plain = replace(WEB.resources[0], parameters=parameters)
-    first = replace(plain, secrets=("x",), sources={"y_file": "12"})
+    first = replace(plain, secrets=("x",), sources={"y_file": "12"}, check_level=20)
     named = replace(WEB, resources=(first,))
     assert service_from_options(service_document(named)) == named
     running = has(LocalState.RUNNING, resolved=True)

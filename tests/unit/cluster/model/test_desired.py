@@ -143,7 +143,8 @@ def test_only_what_is_run_makes_the_digest() -> None:
     plain = service_from_options(SERVICE)
     patient = service_from_options({**SERVICE, "max_restart": 5, "state": "stopped"})
     other = service_from_options({**SERVICE, "resources": [{**RESOURCE, "parameters": {"ip": 1}}]})
-    assert plain.digest() == patient.digest()
+    deeper = service_from_options({**SERVICE, "resources": [{**RESOURCE, "check_level": 20}]})
+    assert plain.digest() == patient.digest() == deeper.digest()
     assert plain.digest() != other.digest()
 
 
@@ -160,6 +161,7 @@ RESOURCES = some.builds(
     stop_timeout=SECONDS,
     monitor_timeout=SECONDS,
     monitor_interval=SECONDS,
+    check_level=some.integers(0, 100),
 )
 SERVICES = some.builds(
     Service,

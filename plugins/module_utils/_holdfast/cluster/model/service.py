@@ -19,6 +19,9 @@ from .resources import utilization_from_options
 STARTED = "started"
 STOPPED = "stopped"
 
+DEEPEST_CHECK = 100
+"""The largest level of a monitor; OCF 1.1 has 0, 10 and 20, and agents may have others."""
+
 
 @dataclass(frozen=True)
 class Resource:
@@ -30,6 +33,8 @@ class Resource:
     The parameters *secrets* are secrets, whatever their names.  *sources* are the parameters such
     as ``password_file`` that stand for a secret of the node, each with the keyed digest of that
     secret when the service was declared, or "" if that is not known.
+
+    *check_level* is how deep its monitors look, for agents that know of levels (OCF 1.1, monitor).
     """
 
     name: str
@@ -41,6 +46,7 @@ class Resource:
     monitor_interval: float = 10.0
     secrets: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
+    check_level: int = 0
 
 
 @dataclass(frozen=True)
@@ -92,8 +98,9 @@ class Service:
         return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()[:16]
 
 
-_TIMES = ("start_timeout", "stop_timeout", "monitor_timeout", "monitor_interval")
-"""The times of a resource."""
+_NOT_RUN = ("secrets", "sources", "check_level")
+"""What of a resource may change while it runs.  Left out of a document where it is the default, so
+that older versions can read it."""
 
 _LIMITS = {
     "backoff": (0.0, 3600.0, "seconds"),
@@ -253,24 +260,29 @@ def _resource(row: object) -> Resource:
         parameters=dict([_parameter(key, value, named) for key, value in parameters.items()]),
         secrets=named,
         sources=_sources(row["sources"], parameters) if row.get("sources") else {},
-        **{key: _seconds(row[key], key) for key in _TIMES if row.get(key) is not None},
+        **{
+            key: read(row[key], key)
+            for key, read in _RESOURCE_NUMBERS.items()
+            if row.get(key) is not None
+        },
     )
 
 
 def _resource_document(resource: Resource) -> dict[str, Any]:
     document = _what_runs(resource)
-    # As with a service's, defaults are left out.
     if resource.secrets:
         document["secrets"] = list(resource.secrets)
     if resource.sources:
         document["sources"] = dict(resource.sources)
+    if resource.check_level:
+        document["check_level"] = resource.check_level
     return document
 
 
 def _what_runs(resource: Resource) -> dict[str, Any]:
     """Return what of a resource cannot change while it runs."""
     row = {**vars(resource), "parameters": dict(resource.parameters)}
-    return {key: value for key, value in row.items() if key not in ("secrets", "sources")}
+    return {key: value for key, value in row.items() if key not in _NOT_RUN}
 
 
 def _secrets(names_: object) -> tuple[str, ...]:
@@ -316,3 +328,15 @@ def _seconds(value: object, option: str) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= 86400:
         return float(value)
     raise InputError(f"resources.{option}", value, "seconds from just over 0 to 86400")
+
+
+def _level(value: object, option: str) -> int:
+    return names.whole_number(value, f"resources.{option}", 0, DEEPEST_CHECK, "a level")
+
+
+_RESOURCE_NUMBERS: Mapping[str, Callable[[object, str], Any]] = {
+    **dict.fromkeys(("start_timeout", "stop_timeout"), _seconds),
+    **dict.fromkeys(("monitor_timeout", "monitor_interval"), _seconds),
+    "check_level": _level,
+}
+"""What reads the numbers of a resource."""

@@ -232,10 +232,8 @@ class AgentWork:
         failed = False
         ran_here = self._ran_here(service.id)
         for resource in service.resources:
-            interval = resource.monitor_interval if health else 0.0
-            result = self._call(
-                service, resource, "monitor", resource.monitor_timeout, interval=interval
-            )
+            seconds = resource.monitor_timeout
+            result = self._call(service, resource, "monitor", seconds, health=health)
             if result.running:
                 running += 1
                 continue
@@ -254,10 +252,10 @@ class AgentWork:
         resource: Resource,
         action: str,
         timeout: float,
-        interval: float = 0.0,
         meta: Mapping[str, str] | None = None,
+        health: bool = False,
     ) -> OcfResult:
-        """Call an agent, with the secrets of this node.
+        """Call an agent, with the secrets of this node; a *health* check is as deep as declared.
 
         Without a secret that cannot be read a service is not touched.  A monitor may still see
         that something of it runs; that nothing does counts only where it never ran.
@@ -270,7 +268,8 @@ class AgentWork:
             action,
             instance=f"{service.id}.{resource.name}",
             timeout=timeout,
-            interval=interval,
+            interval=resource.monitor_interval if health else 0.0,
+            check_level=(resource.check_level or None) if health else None,
             parameters=parameters,
             meta=meta or {},
             node_name=self._configuration.node,

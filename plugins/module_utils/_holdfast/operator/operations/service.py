@@ -34,6 +34,9 @@ from .change import change_and_wait, no_use, read_cluster
 ADVISED = {"start_timeout": "start", "stop_timeout": "stop", "monitor_timeout": "monitor"}
 """The times of a resource for which its agent has advice, and the action of each."""
 
+KEPT = (*ADVISED, "monitor_interval", "check_level")
+"""What of a resource stays as it is declared if it is not given."""
+
 SERVICE_KEYS = (
     *("state", "resources", "max_restart", "max_relocate", "failback"),
     *("node", "ignored", "live_migration", "after", "fence_on_stop_failure"),
@@ -118,25 +121,25 @@ def merged_service(
             merged[key] = options[key]
     if options.get("resources") is not None:
         merged["resources"] = [
-            _with_times(_with_secrets(row, present), present, known or {})
+            _with_kept(_with_secrets(row, present), present, known or {})
             for row in options["resources"]
         ]
     return merged
 
 
-def _with_times(row: Any, present: Service | None, known: Mapping[str, AgentMetadata]) -> Any:
-    """Return a resource as options with the times that are not given."""
+def _with_kept(row: Any, present: Service | None, known: Mapping[str, AgentMetadata]) -> Any:
+    """Return a resource as options with what is not given: as declared, or as its agent advises."""
     if not isinstance(row, Mapping):
         return row
-    times: dict[str, float] = {}
+    kept: dict[str, float] = {}
     metadata = known.get(str(row.get("agent")))
     for key, action in ADVISED.items():
         if metadata is not None:
-            times[key] = metadata.advised_timeout(action, getattr(Resource, key))
+            kept[key] = metadata.advised_timeout(action, getattr(Resource, key))
     for resource in present.resources if present is not None else ():
         if (resource.name, resource.agent) == (row.get("name"), row.get("agent")):
-            times.update({key: getattr(resource, key) for key in (*ADVISED, "monitor_interval")})
-    return {**row, **{key: time_ for key, time_ in times.items() if row.get(key) is None}}
+            kept.update({key: getattr(resource, key) for key in KEPT})
+    return {**row, **{key: value for key, value in kept.items() if row.get(key) is None}}
 
 
 def _with_secrets(row: Any, present: Service | None) -> Any:
