@@ -171,12 +171,11 @@ class Backend:
             "device": f"/dev/ha/{service}",
             "directory": self.data(service),
             "fstype": "ext4",
-            # The resource agent makes the folder, and never checks the mount by writing.
             "force_unmount": "safe",
         }
-        return [
-            {"name": "data", "agent": "ocf:heartbeat:Filesystem", "parameters": parameters},
-        ]
+        agent = "ocf:heartbeat:Filesystem"
+        # At 20 it writes a file: after I/O errors the kernel makes the file system read-only.
+        return [{"name": "data", "agent": agent, "parameters": parameters, "check_level": 20}]
 
     def read(self, nodes: Sequence[Machine], served_by: Machine, path: str) -> str:
         """Return the content of a file of a service: from the server, or where it is mounted."""
