@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.candidate import (
     consider,
@@ -42,11 +44,13 @@ def settings(own):
     return CrmSettings(own, IDS, Timing(suspect_after=3.0), 10.0)
 
 
-def candidacy(own, age, *, holder="n1", trouble="", held="", others=None, **changes):
+def candidacy(
+    own, age, *, holder="n1", trouble="", held="", others=None, joined_for=inf, **changes
+):
     nodes = dict.fromkeys(IDS, FRESH)
     nodes[holder] = NodeSeen(age, **{"answer": Answer.NO, **changes})
     nodes.update(others or {})
-    return consider(settings(own), holder, nodes, trouble, held)
+    return consider(settings(own), holder, nodes, trouble, held, joined_for)
 
 
 @pytest.mark.parametrize(("own", "acts_at"), [("n2", 3.0), ("n3", 5.0), ("n4", 7.0)])
@@ -62,14 +66,22 @@ def test_candidates_take_turns_also_for_a_manager_whose_lrm_is_gone(own, acts_at
     assert candidacy(own, acts_at, **answers).fence
 
 
+def test_a_candidate_that_has_just_joined_gives_the_managers_node_time_to_boot() -> None:
+    absent = {"beats": False, "joined_for": 32.9}
+    assert "booting" in candidacy("n2", 30.0, **absent).reason
+    assert not candidacy("n2", 30.0, **absent).fence
+    assert candidacy("n2", 30.0, beats=False, joined_for=33.0).fence
+    assert candidacy("n2", 30.0, joined_for=32.9).fence
+
+
 def test_a_silent_candidate_is_not_waited_for() -> None:
     assert candidacy("n3", 3.0, others={"n2": NodeSeen(9.0)}).fence
 
 
 def test_nobody_fences_itself_nor_a_node_that_is_not_configured() -> None:
     assert not candidacy("n1", 90.0).fence
-    assert not consider(settings("n1"), "gone", {"n1": FRESH}, "", "").fence
-    assert not consider(settings("n1"), "", {"n1": FRESH}, "", "").fence
+    assert not consider(settings("n1"), "gone", {"n1": FRESH}, "", "", inf).fence
+    assert not consider(settings("n1"), "", {"n1": FRESH}, "", "", inf).fence
 
 
 @pytest.mark.parametrize(
@@ -89,7 +101,7 @@ def test_a_candidate_that_waits_says_why(changes, named) -> None:
 
 
 def test_a_healthy_manager_is_left_alone() -> None:
-    assert candidacy("n2", 2.9) == consider(settings("n2"), "n2", {}, "", "")
+    assert candidacy("n2", 2.9) == consider(settings("n2"), "n2", {}, "", "", inf)
 
 
 WALL = 1000.0

@@ -48,6 +48,27 @@ def test_a_node_that_was_never_seen_to_beat_is_watched_first(lease) -> None:
 
 
 @pytest.mark.parametrize("answer", [YES, NO, UNKNOWN])
+@pytest.mark.parametrize("lease", ALIVE)
+def test_a_node_that_may_be_booting_as_its_observer_was_is_given_time(answer, lease) -> None:
+    """The storage was away and all nodes were reset: they join at different times."""
+    timing, absent = Timing(suspect_after=3.0), NodeSeen(20.0, answer, lease, beats=False)
+    assert judge(absent, "", timing, 32.9).verdict is Verdict.WAIT
+    assert "booting" in judge(absent, "", timing, 32.9).reason
+    assert judge(absent, "", timing, 33.0) == judge(absent, "", timing)
+
+
+@pytest.mark.parametrize("answer", [YES, NO, UNKNOWN])
+def test_a_node_that_beat_since_its_observer_joined_gets_no_time_to_boot(answer) -> None:
+    timing, seen = Timing(suspect_after=3.0), NodeSeen(20.0, answer, LeaseSight.RENEWED)
+    assert judge(seen, "", timing, 25.0) == judge(seen, "", timing)
+
+
+def test_a_proof_of_death_counts_however_recently_its_observer_joined() -> None:
+    dead = NodeSeen(20.0, NO, LeaseSight.DEAD, beats=False)
+    assert judge(dead, "", Timing(suspect_after=3.0), 20.0).verdict is Verdict.DEAD
+
+
+@pytest.mark.parametrize("answer", [YES, NO, UNKNOWN])
 @pytest.mark.parametrize("lease", LEASES)
 def test_an_ill_observer_judges_nobody(answer, lease) -> None:
     judgement = judge(

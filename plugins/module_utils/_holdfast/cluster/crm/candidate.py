@@ -39,7 +39,7 @@ def watch_manager(crm: Crm, observation: Observation) -> Cycle[None]:
     lease = yield from perform(ReadManagerLease())
     hold = yield from _hold(crm, observation)
     trouble = observation.trouble or crm.trouble
-    candidacy = consider(crm.settings, lease.node, observation.nodes, trouble, hold)
+    candidacy = consider(crm.settings, lease.node, observation.nodes, trouble, hold, crm.joined_for)
     crm.trouble = ""
     clocks = yield from crm.look_at_wall_clock()
     if crm.fences:
@@ -165,16 +165,18 @@ def consider(
     nodes: Mapping[str, NodeSeen],
     storage_trouble: str,
     held: str,
+    joined_for: float,
 ) -> Candidacy:
     """Return whether this node fences *holder*, the node with the manager lease.
 
+    This node has worked under its host lease for *joined_for* seconds.
     Each further healthy node, by host id, waits ``candidate_delay`` longer, so that normally only
     the first one fences.
     """
     if holder == settings.node or holder not in nodes:
         return Candidacy(False, "")
     seen, timing = nodes[holder], settings.timing
-    judgement = judge(seen, storage_trouble, timing)
+    judgement = judge(seen, storage_trouble, timing, joined_for)
     if judgement.verdict in (Verdict.HEALTHY, Verdict.WATCH):
         return Candidacy(False, "")
     reason = f"{holder} is the manager: {judgement.reason}"
@@ -186,7 +188,7 @@ def consider(
     later = replace(timing, suspect_after=timing.suspect_after + delay)
     if seen.short_limit:
         seen = replace(seen, short_limit=seen.short_limit + delay)
-    if judge(seen, storage_trouble, later).verdict is not Verdict.FENCE:
+    if judge(seen, storage_trouble, later, joined_for).verdict is not Verdict.FENCE:
         return Candidacy(False, f"{reason}; nodes with a lower host id go first")
     return Candidacy(True, reason)
 

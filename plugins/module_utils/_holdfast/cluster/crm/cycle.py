@@ -125,6 +125,7 @@ def _has_host_lease(crm: Crm) -> Cycle[bool]:
     if not crm.adopted:
         yield from perform(Log("works under this node's host lease"))
         yield from perform(ForgetRepeated())
+        crm.joined = crm.begun
     crm.adopted = True
     crm.next_confirmation = crm.begun + CONFIRM
     return True
@@ -304,6 +305,7 @@ def _observe(
         board_readable=observation.board_readable,
         board_binds=observation.board_binds,
         wall_even=crm.wall_is_even(clocks),
+        joined_for=crm.joined_for,
     )
     return state, seen
 

@@ -9,6 +9,7 @@ its node may still be writing.
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -41,10 +42,14 @@ class Judgement:
     reason: str
 
 
-def judge(seen: NodeSeen, storage_trouble: str, timing: Timing) -> Judgement:
+def judge(
+    seen: NodeSeen, storage_trouble: str, timing: Timing, joined_for: float = math.inf
+) -> Judgement:
     """Return the verdict on a node.
 
     *storage_trouble* is why the observer cannot trust its own reads.  It then judges no node.
+    After a power failure of the site, or when the storage was away, all nodes boot.  So an observer
+    that has its host lease for *joined_for* seconds waits for those that it has not seen alive.
     """
     age = seen.heartbeat_age
     if seen.is_fresh(timing):
@@ -70,6 +75,13 @@ def judge(seen: NodeSeen, storage_trouble: str, timing: Timing) -> Judgement:
                 f"{silent}, but it stopped its services and is being shut down: it has"
                 f" {timing.daemon_grace:.0f} s to give its host lease back",
             )
+    boots = timing.suspect_after + timing.daemon_grace
+    if not seen.beats and joined_for < boots:
+        return Judgement(
+            Verdict.WAIT,
+            f"no heartbeat since the node that observes it joined, {joined_for:.0f} s ago: it may"
+            f" be booting, too, and has {boots:.0f} s from then",
+        )
     if seen.answer is Answer.YES:
         return _alive_without_heartbeat(seen, silent, timing)
     if seen.answer is Answer.UNKNOWN:

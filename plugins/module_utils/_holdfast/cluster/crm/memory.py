@@ -109,6 +109,7 @@ class Crm:
     written state, None if unknown, made from the configuration *written_from*.  *pause_reason* is
     why this CRM does not manage although it holds the manager lease or could.  *changes* are the
     steps of the last decision in order.  *begun* is when the turn began, in monotonic seconds.
+    *joined* is when this CRM began to work under the node's host lease, in monotonic seconds.
     *reserve* is set while this node is neither manager nor standby.  *late_turns* counts the turns
     that were too late to decide anything.
     """
@@ -131,11 +132,17 @@ class Crm:
     begun: float = 0.0
     host_lease_generation: int = 0
     adopted: bool = False
+    joined: float = -math.inf
     next_confirmation: float = 0.0
     next_own_look: float = 0.0
     membership_differs_since: float | None = None
     late_turns: int = 0
     reserve: Reserve | None = None
+
+    @property
+    def joined_for(self) -> float:
+        """Seconds from when this CRM began to work under its host lease to this turn."""
+        return self.begun - self.joined
 
     @property
     def is_reserve(self) -> bool:

@@ -130,7 +130,7 @@ def _judgement(round_: Round, name: str, seen: NodeSeen) -> Judgement:
 
     A host lease says nothing of an unmanaged service.
     """
-    judgement = judge(seen, round_.seen.storage_trouble, round_.timing)
+    judgement = judge(seen, round_.seen.storage_trouble, round_.timing, round_.seen.joined_for)
     if judgement.verdict not in (Verdict.DEAD, Verdict.LEFT):
         return judgement
     awaited = services_waiting_for(round_, name, left=judgement.verdict is Verdict.LEFT)

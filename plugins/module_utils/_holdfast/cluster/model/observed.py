@@ -9,6 +9,7 @@ two machines are never compared.
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -151,7 +152,7 @@ class Seen:
     cannot trust its reads of the storage, or empty.  *held* is why the whiteboard pauses the
     cluster, or empty; *board_readable* is False if its global block is damaged, and *board_binds*
     if the block only shows what holds.  *wall_even* says that the wall clock has not jumped for a
-    while.
+    while.  *joined_for* is for how many seconds the manager has worked under its host lease.
     """
 
     now: float
@@ -167,6 +168,7 @@ class Seen:
     board_readable: bool = True
     board_binds: bool = True
     wall_even: bool = True
+    joined_for: float = math.inf
 
     def nodes_that_run(self, probe: str) -> list[str]:
         """Return the nodes that answered that a probed service runs there."""
