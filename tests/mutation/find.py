@@ -37,7 +37,6 @@ KNOWN = (*MUTATIONS, *(one.mutation for one in TESTED))
 
 FINDS_NONE_BEFORE = {
     "take-any-proof-for-an-answer": 440,
-    "believe-a-proof-of-an-earlier-start": 3090,
     "leave-a-silent-manager-to-others": 595,
     "observe-only-as-a-standby": 595,
 }

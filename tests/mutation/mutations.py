@@ -102,17 +102,17 @@ def _every_end_is_proof(original: Any, round_: Any, fence: Any) -> None:
     original(round_, replace(fence, confirmed=True, quiet=True))
 
 
-def _silence_is_death(original: Any, seen: Any, trouble: str, timing: Any) -> Judgement:
-    judgement = original(seen, trouble, timing)
+def _silence_is_death(original: Any, seen: Any, *more: Any) -> Judgement:
+    judgement = original(seen, *more)
     if judgement.verdict is Verdict.FENCE:
         return Judgement(Verdict.DEAD, judgement.reason)
     return judgement
 
 
-def _failed_is_dead(original: Any, seen: Any, trouble: str, timing: Any) -> Judgement:
+def _failed_is_dead(original: Any, seen: Any, *more: Any) -> Judgement:
     if seen.lease is LeaseSight.FAILED:
         seen = replace(seen, lease=LeaseSight.DEAD)
-    return original(seen, trouble, timing)
+    return original(seen, *more)
 
 
 def _runs_uids_again(original: Any, round_: Any, service_id: str, status: Any, *more: Any) -> None:

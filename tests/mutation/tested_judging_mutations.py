@@ -55,6 +55,24 @@ _EDITS = (
         "cluster/crm/test_rhythm.py",
         "test_an_lrm_that_restarts_or_leaves_has_the_long_limit",
     ),
+    (
+        "fence-what-boots-as-this-node-did",
+        cycle,
+        "_has_host_lease",
+        "        crm.joined = crm.begun\n",
+        "",
+        "node/test_crm.py",
+        "test_who_has_just_joined_gives_a_node_that_it_never_saw_time_to_boot",
+    ),
+    (
+        "give-time-to-boot-to-what-beat-since",
+        health,
+        "judge",
+        "if not seen.beats and joined_for < boots:",
+        "if joined_for < boots:",
+        "cluster/crm/test_health.py",
+        "test_a_node_that_beat_since_its_observer_joined_gets_no_time_to_boot",
+    ),
     # By its number of commands an older record is recognised.
     (
         "count-no-permission-to-migrate",
