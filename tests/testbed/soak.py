@@ -347,11 +347,28 @@ class Soak:
                 raise Wrong(f"{told}: the ledger of {service} had two owners at a time")
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Give *parser* the options of every soak."""
+def add_options(parser: argparse.ArgumentParser, faults: Sequence[Fault]) -> None:
+    """Give *parser* the options of every soak, of which *faults* are what it may do."""
     drawn = int.from_bytes(os.urandom(4), "big")
     parser.add_argument("--seed", type=int, default=drawn, help="of the faults; drawn if not given")
     parser.add_argument("--minutes", type=float, default=5.0, help="5, if not given")
+    names = sorted({fault.name for fault in faults})
+    text = "do only this; may be given several times"
+    parser.add_argument("--only", action="append", choices=names, metavar="FAULT", help=text)
+
+
+def given_again(options: argparse.Namespace) -> list[str]:
+    """Return the *options* of every soak as words for another process."""
+    words = (f"--seed={options.seed}", f"--minutes={options.minutes}")
+    return [*words, *(f"--only={name}" for name in options.only or ())]
+
+
+def chosen(faults: Sequence[Fault], options: argparse.Namespace) -> Sequence[Fault]:
+    """Return those of *faults* that the *options* leave; end the program if none is left."""
+    left = [fault for fault in faults if not options.only or fault.name in options.only]
+    if not left:
+        raise SystemExit(f"{', '.join(options.only)}: not possible here")
+    return left
 
 
 def judge(soak: Soak, deployment: Deployment, options: argparse.Namespace) -> int:

@@ -27,8 +27,10 @@ from testbed.soak import (
     Soak,
     Workload,
     add_options,
+    chosen,
     cut_off,
     disk_full,
+    given_again,
     judge,
     kill,
     ledgers,
@@ -124,7 +126,7 @@ FAULTS = (
 
 def add_soak_options(parser: argparse.ArgumentParser) -> None:
     """Give *parser* the options of a soak on the testbed."""
-    add_options(parser)
+    add_options(parser, FAULTS)
     parser.add_argument("--profile", choices=("default", "fast"), default="default")
 
 
@@ -132,8 +134,7 @@ def run_soak(options: argparse.Namespace) -> int:
     """Run a soak, in a lab of its own unless this process is in one; return the exit status."""
     if lab.folder() is None:
         base(RELEASE, LAYER)
-        words = (f"--seed={options.seed}", f"--minutes={options.minutes}")
-        words = (*words, f"--profile={options.profile}")
+        words = (*given_again(options), f"--profile={options.profile}")
         return lab.run([sys.executable, "-m", "testbed", "soak", *words])
     sys.stdout.write(f"seed {options.seed}, {options.minutes:g} minutes, {options.profile}\n")
     with Testbed(release=RELEASE, layer=LAYER) as testbed:
@@ -147,7 +148,7 @@ def run_soak(options: argparse.Namespace) -> int:
         database.declare(deployment)
         watchers = (Observer(testbed), database.Watch(list(testbed.nodes.values())))
         workloads = {**ledgers(deployment), database.NAME: _database(deployment)}
-        soak = Soak(deployment, options.seed, FAULTS, watchers, workloads, BOUND)
+        soak = Soak(deployment, options.seed, chosen(FAULTS, options), watchers, workloads, BOUND)
         return judge(soak, deployment, options)
 
 

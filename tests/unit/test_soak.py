@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from contextlib import nullcontext
@@ -162,3 +163,15 @@ def test_what_was_acknowledged_and_is_gone_is_wrong():
 
 def test_a_service_that_does_not_come_back_is_wrong():
     assert "not well again: not within 0 s: an answer of alpha" in played(answers=False)
+
+
+def test_a_soak_does_only_what_it_is_told_and_says_if_that_is_nothing():
+    *faults, path = (Fault(name, 10.0, 0.0) for name in ("power cut", "reset", "one path lost"))
+    parser = argparse.ArgumentParser()
+    soak.add_options(parser, [*faults, path])
+    assert soak.chosen(faults, parser.parse_args([])) == faults
+    only = parser.parse_args(["--only", "reset"])
+    assert soak.chosen(faults, only) == [faults[1]]
+    assert parser.parse_args(soak.given_again(only)) == only
+    with pytest.raises(SystemExit, match="one path lost"):
+        soak.chosen(faults, parser.parse_args(["--only", "one path lost"]))

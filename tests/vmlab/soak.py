@@ -23,8 +23,10 @@ from testbed.soak import (
     Reach,
     Soak,
     add_options,
+    chosen,
     cut_off,
     disk_full,
+    given_again,
     judge,
     kill,
     ledgers,
@@ -158,14 +160,14 @@ ONE_PATH = Fault(
 def add_soak_options(parser: argparse.ArgumentParser) -> None:
     """Give *parser* the options of a soak in this lab."""
     parser.add_argument("backend", choices=sorted(BACKENDS))
-    add_options(parser)
+    add_options(parser, (*FAULTS, ONE_PATH))
 
 
 def run_soak(options: argparse.Namespace) -> int:
     """Run a soak, in a lab of its own unless this process is in one; return the exit status."""
     if lab.folder() is None:
         image()
-        words = (options.backend, f"--seed={options.seed}", f"--minutes={options.minutes}")
+        words = (options.backend, *given_again(options))
         return lab.run([sys.executable, "-m", "vmlab", "soak", *words])
     sys.stdout.write(f"seed {options.seed}, {options.minutes:g} minutes, {options.backend}\n")
     backend = BACKENDS[options.backend]
@@ -176,7 +178,7 @@ def run_soak(options: argparse.Namespace) -> int:
         deployment.wait_whole()
         declare_services(deployment)
         deployment.wait_whole()
-        faults = (*FAULTS, ONE_PATH) if backend.block else FAULTS
+        faults = chosen((*FAULTS, ONE_PATH) if backend.block else FAULTS, options)
         watchers, workloads = (Observer(),), ledgers(deployment, ANSWER)
         soak = Soak(deployment, options.seed, faults, watchers, workloads, BOUND)
         return judge(soak, deployment, options)
