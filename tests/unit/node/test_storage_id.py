@@ -77,6 +77,15 @@ def test_on_its_own_device_a_node_goes_on(tmp_path, device, storage_id):
         adopt(configuration)
 
 
+@pytest.mark.parametrize("use", [adopt, join_lockspace], ids=lambda use: use.__name__)
+def test_a_device_that_is_not_attached_is_told_as_that(tmp_path, use):
+    """After a power failure nodes boot before their storage."""
+    absent = "/dev/mapper/absent"
+    configuration = from_document(document(tmp_path, storage=absent, storage_id=OURS))
+    with pytest.raises(StorageError, match=f"^{absent} does not exist; check that the device"):
+        use(configuration)
+
+
 def test_a_folder_in_place_of_the_device_is_refused(tmp_path):
     create_storage(tmp_path)
     configuration = from_document(document(tmp_path, storage_id=OURS))

@@ -84,6 +84,11 @@ def check_storage(configuration: NodeConfiguration) -> None:
     expected = configuration.storage_id
     if not expected:
         return
+    if not configuration.storage.exists():
+        raise StorageError(
+            f"{configuration.storage} does not exist; check that the device is attached to this"
+            " node and that its paths are up."
+        )
     header = device_header(str(configuration.state_path))
     if header is None or header.storage_id != expected:
         found = "it is no device" if header is None else f"it has the id {header.storage_id}"
