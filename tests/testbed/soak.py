@@ -247,7 +247,11 @@ class Soak:
             raise Wrong(f"{told}: not well again: {error}") from error
         took = time.monotonic() - ended
         self.longest[fault.name] = max(took, self.longest.get(fault.name, 0.0))
-        sys.stdout.write(f"{told}: well {took:.1f} s later, {ended - begun + took:.0f} s in all\n")
+        silent = max((one.client.longest for one in self._workloads.values()), default=0.0)
+        sys.stdout.write(
+            f"{told}: well {took:.1f} s later, {ended - begun + took:.0f} s in all;"
+            f" {silent:.1f} s without an answer\n"
+        )
         sys.stdout.flush()
         self._note_hit(fault, lasts, node)
         self._judge_fences(since, told)
