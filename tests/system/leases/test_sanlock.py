@@ -133,7 +133,7 @@ def test_a_host_id_of_another_node_is_refused_before_sanlock_waits_for_its_death
     other = Cluster.worker(_Elsewhere(cluster, 12), 1)
     error, seconds = timed(pytest.raises, LeaseError, lambda: other.join("n12"))
     assert "host id 1 is already held by node n1, which did not leave" in str(error.value)
-    assert seconds < 10.0
+    assert seconds < 20.0
     other.end()
 
 
@@ -218,13 +218,13 @@ def test_a_daemon_that_hangs_holds_nobody_up(cluster, node):
     daemon.send_signal(signal.SIGSTOP)
     try:
         answer, seconds = timed(waiting.acquire, "manager")
-        assert answer is None and seconds < 5.0
+        assert answer is None and seconds < 30.0
         for host_id in (2, 1):
             view, seconds = timed(waiting.host, host_id)
-            assert view.state is HostState.LIVE and seconds < 5.0
+            assert view.state is HostState.LIVE and seconds < 30.0
         # Who asked the daemon each time would wait for GLANCE, a second, each time.
-        views, seconds = timed(lambda: [waiting.host(1) for _turn in range(10)])
-        assert {view.state for view in views} == {HostState.LIVE} and seconds < 5.0
+        views, seconds = timed(lambda: [waiting.host(1) for _turn in range(40)])
+        assert {view.state for view in views} == {HostState.LIVE} and seconds < 30.0
     finally:
         daemon.send_signal(signal.SIGCONT)
     waiting.release("manager")
