@@ -52,6 +52,11 @@ class StageSkipped(Exception):
     """A stage cannot run here; the text says why."""
 
 
+def _last_lines() -> deque[str]:
+    """Return what keeps the lines that are shown again."""
+    return deque(maxlen=SHOWN_AGAIN)
+
+
 @dataclass
 class Run:
     """One run of the tests: where things lie, and what the current stage skipped."""
@@ -61,7 +66,7 @@ class Run:
     stages: frozenset[Stage] = frozenset()
     """All stages of this run."""
     skipped: list[str] = field(default_factory=list)
-    said: deque[str] = field(default_factory=lambda: deque(maxlen=SHOWN_AGAIN))
+    said: deque[str] = field(default_factory=_last_lines)
     """The last lines of the current stage."""
     out: TextIO = sys.stdout
     nice: int = 0
@@ -190,12 +195,7 @@ class Beside:
     def __init__(self, stages: Sequence[Stage], run: Run, nice: int, no_skips: bool) -> None:
         """Begin the first stage."""
         self._run = replace(
-            run,
-            skipped=[],
-            said=deque(maxlen=SHOWN_AGAIN),
-            out=io.StringIO(),
-            nice=nice,
-            process=None,
+            run, skipped=[], said=_last_lines(), out=io.StringIO(), nice=nice, process=None
         )
         self._outcomes: list[Outcome] = []
         self._thread = threading.Thread(target=self._go, args=(stages, no_skips), daemon=True)
