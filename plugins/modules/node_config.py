@@ -175,7 +175,8 @@ options:
         silence of both before a node is suspected. V(fast) has C(heartbeat) 0.25, C(look) 0.2 and
         C(keepalive) 0.1.
       - C(daemon_grace) (30) is how long a node that lives may be without its LRM, at least 25 where
-        nodes have a watchdog.
+        nodes have a watchdog. So long, beyond C(suspect_after), a node that has just joined waits
+        for nodes that may be booting too, before it has them fenced.
         C(candidate_delay) (2) is how much later each further node acts when that of the manager
         died. C(standbys) (2) is how many nodes beside the manager observe all nodes.
       - C(fence_retry) (5) is the wait after a failed fence, doubled each time up to 60.

@@ -352,7 +352,7 @@ class Soak:
 
 
 def add_options(parser: argparse.ArgumentParser, faults: Sequence[Fault]) -> None:
-    """Give *parser* the options of every soak, of which *faults* are what it may do."""
+    """Give *parser* the options of every soak; *faults* are all that this one can do."""
     drawn = int.from_bytes(os.urandom(4), "big")
     parser.add_argument("--seed", type=int, default=drawn, help="of the faults; drawn if not given")
     parser.add_argument("--minutes", type=float, default=5.0, help="5, if not given")

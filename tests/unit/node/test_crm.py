@@ -298,7 +298,7 @@ def test_a_manager_whose_storage_others_do_not_use_fences_nobody(manager):
 def test_who_has_just_joined_gives_a_node_that_it_never_saw_time_to_boot(manager):
     manager.observer.nodes["n3"] = replace(silent("n3"), beats=False)
     assert kinds(manager.round()) == ["state"]
-    assert "booting" in manager.written().nodes["n3"].reason
+    assert "joined only" in manager.written().nodes["n3"].reason
     assert "fence" not in kinds(manager.round(20.0))
     assert "fence" in kinds(manager.round(20.0))
 

@@ -68,7 +68,7 @@ def test_candidates_take_turns_also_for_a_manager_whose_lrm_is_gone(own, acts_at
 
 def test_a_candidate_that_has_just_joined_gives_the_managers_node_time_to_boot() -> None:
     absent = {"beats": False, "joined_for": 32.9}
-    assert "booting" in candidacy("n2", 30.0, **absent).reason
+    assert "joined only" in candidacy("n2", 30.0, **absent).reason
     assert not candidacy("n2", 30.0, **absent).fence
     assert candidacy("n2", 30.0, beats=False, joined_for=33.0).fence
     assert candidacy("n2", 30.0, joined_for=32.9).fence

@@ -53,7 +53,7 @@ def test_a_node_that_may_be_booting_as_its_observer_was_is_given_time(answer, le
     """The storage was away and all nodes were reset: they join at different times."""
     timing, absent = Timing(suspect_after=3.0), NodeSeen(20.0, answer, lease, beats=False)
     assert judge(absent, "", timing, 32.9).verdict is Verdict.WAIT
-    assert "booting" in judge(absent, "", timing, 32.9).reason
+    assert "joined only" in judge(absent, "", timing, 32.9).reason
     assert judge(absent, "", timing, 33.0) == judge(absent, "", timing)
 
 

@@ -170,6 +170,7 @@ def consider(
     """Return whether this node fences *holder*, the node with the manager lease.
 
     This node has worked under its host lease for *joined_for* seconds.
+
     Each further healthy node, by host id, waits ``candidate_delay`` longer, so that normally only
     the first one fences.
     """

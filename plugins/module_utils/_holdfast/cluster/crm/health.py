@@ -79,8 +79,8 @@ def judge(
     if not seen.beats and joined_for < boots:
         return Judgement(
             Verdict.WAIT,
-            f"no heartbeat since the node that observes it joined, {joined_for:.0f} s ago: it may"
-            f" be booting, too, and has {boots:.0f} s from then",
+            f"{silent}; the node that watches it joined only {joined_for:.0f} s ago, so both may"
+            f" have just been restarted: it is not fenced for another {boots - joined_for:.0f} s",
         )
     if seen.answer is Answer.YES:
         return _alive_without_heartbeat(seen, silent, timing)
