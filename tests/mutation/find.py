@@ -5,8 +5,8 @@
 Use: tests/mutation/find [--most 1000] [--first-seed N] [NAME...]
 
 Prints for each mutation of ``mutations.py`` after how many runs it was found, and by which
-rule.  Exit status 1 if one was not found.  Those of ``tested_mutations.py``, which unit tests
-find, are looked for only by their names.
+rule; at the end those that were not found, and then the exit status is 1.  Those of
+``tested_mutations.py``, which unit tests find, are looked for only by their names.
 """
 
 from __future__ import annotations
@@ -87,18 +87,21 @@ def main() -> int:
         for place, mutation in enumerate(KNOWN)
         if mutation.name in options.names or (not options.names and place < len(MUTATIONS))
     ]
-    missed = 0
+    missed = []
     with multiprocessing.Pool(options.workers) as pool:
         work = [
             (place, _first_seed(KNOWN[place].name, options.first_seed), options.most)
             for place in wanted
         ]
         for place, (runs, how, took) in zip(wanted, pool.imap(look_for, work)):
-            missed += not runs
             shown = f"{runs:5}" if runs else f"> {options.most}"
             name = KNOWN[place].name
+            if not runs:
+                missed.append(name)
             sys.stdout.write(f"{shown} runs {took:6.1f} s  {name}: {how[:110]}\n")
             sys.stdout.flush()
+    if missed:
+        sys.stdout.write(f"not found in {options.most} runs: {', '.join(missed)}\n")
     return 1 if missed else 0
 
 

@@ -178,11 +178,6 @@ def _no_reason(original: Any, *arguments: Any) -> Intent:
     return original(arguments[0], "", *arguments[2:])
 
 
-def _was_verified_off(original: Any, node: Any, seen: Any) -> bool:
-    """Take a proof for good, whatever was switched on since."""
-    return bool(node.state is NodeState.OFF and node.proof and node.proof.is_of_power)
-
-
 def _was_proved_dead(original: Any, node: Any, seen: Any) -> bool:
     """Take a host lease for a proof of what its LRM may not have known of."""
     return bool(node.state is NodeState.OFF)
@@ -348,11 +343,6 @@ MUTATIONS = (
     Mutation("fence-without-a-reason", changed(candidate, "Intent", _no_reason)),
     Mutation("place-beside-the-opposite", changed(selection, "_apart_nodes", returns({}))),
     Mutation("do-not-wait-for-probes", changed(probing, "handle", _probes_are_not_awaited)),
-    Mutation(
-        "believe-a-proof-of-an-earlier-start",
-        changed(probing, "is_verified_off", _was_verified_off),
-        random_scenario.LEFT,
-    ),
     Mutation(
         "trust-a-bad-checksum",
         lambda: patch.object(

@@ -17,6 +17,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     last_look,
     nodes,
     pausing,
+    probing,
     watch,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model import (
@@ -239,6 +240,15 @@ _EDITS = (
         "test_the_lease_of_a_node_that_was_disarmed_is_no_proof_once_it_ran_out",
     ),
     # Fences and their proofs.
+    (
+        "believe-a-proof-of-an-earlier-start",
+        probing,
+        "is_verified_off",
+        "return not switched_on and seen.answer is Answer.NO",
+        "return True",
+        "cluster/crm/test_probing.py",
+        "test_a_node_that_was_switched_on_or_answered_since_its_death_is_not_off_as_it_is_silent",
+    ),
     (
         "forget-how-long-the-look-took",
         health,
