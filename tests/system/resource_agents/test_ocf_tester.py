@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,23 @@ def test_a_deeper_check_asks_the_service_itself(tmp_path):
             assert perform(broken, "monitor", interval=10.0, check_level=10).code == 1
         finally:
             perform(resource, "stop")
+
+
+def test_only_a_check_that_writes_finds_a_file_system_that_became_read_only(tmp_path):
+    with agent_rigs.filesystem() as parameters:
+        resource = prepare(
+            "ocf:heartbeat:Filesystem", "data", parameters, run_directory=str(tmp_path / "run")
+        )
+        mounted = parameters["directory"]
+        try:
+            perform(resource, "start").require_success("data")
+            assert perform(resource, "monitor", interval=10.0, check_level=20).running
+            subprocess.run(["mount", "-o", "remount,ro", mounted], check=True)
+            assert perform(resource, "monitor", interval=10.0).running
+            assert perform(resource, "monitor", interval=10.0, check_level=20).code == 1
+        finally:
+            perform(resource, "stop")
+        assert perform(resource, "monitor").stopped
 
 
 @pytest.mark.parametrize(
