@@ -132,12 +132,12 @@ def awx_collection() -> Path:
             subprocess.run([sys.executable, *words], stdin=subprocess.DEVNULL, check=True)
             (wheel,) = Path(folder).glob("*.whl")
             with zipfile.ZipFile(wheel) as content:
-                wanted = [
+                desired = [
                     name
                     for name in content.namelist()
                     if name.startswith("ansible_collections/awx/awx/")
                 ]
-                content.extractall(Path(folder) / "unpacked", members=wanted)
+                content.extractall(Path(folder) / "unpacked", members=desired)
             (Path(folder) / "unpacked").rename(place)
     return place
 

@@ -365,10 +365,10 @@ class EmbeddedCluster:
             timeout=PATIENCE,
         )
 
-    def global_maintenance(self, wanted: bool) -> None:
+    def global_maintenance(self, desired: bool) -> None:
         """Set or end global maintenance on the whiteboard."""
         paths = cluster_paths(self.storage, NAME)
-        options = provision_metadata.MetadataWanted(NAME, maintenance=wanted)
+        options = provision_metadata.DesiredMetadata(NAME, maintenance=desired)
         found = provision_metadata.look_metadata(paths)
         plan = provision_metadata.plan_metadata(options, found, paths)
         provision_metadata.apply_metadata(plan, options, paths)
@@ -516,8 +516,8 @@ class EmbeddedCluster:
         with ThreadPoolExecutor(len(NODES)) as pool:
             sights = list(pool.map(lambda node: probe_services(load(self.config(node))), NODES))
         found: dict[str, list[str]] = {}
-        for node, seen in zip(NODES, sights):
-            for service, sight in seen.items():
+        for node, observed in zip(NODES, sights):
+            for service, sight in observed.items():
                 if sight != "stopped":
                     found.setdefault(service, []).append(node)
         return found
@@ -572,14 +572,14 @@ class EmbeddedCluster:
         paths = cluster_paths(self.storage, NAME)
         max_hosts = max(8, len(self._members))
         if is_device(self.storage):
-            wanted = provision_device.DeviceWanted(NAME, self.storage, max_hosts=max_hosts)
+            desired = provision_device.DesiredDevice(NAME, self.storage, max_hosts=max_hosts)
             device = provision_device.look_device(self.storage, NAME)
-            provision_device.apply_device(provision_device.plan_device(wanted, device), wanted)
-        lockspace = provision_lockspace.LockspaceWanted(NAME)
+            provision_device.apply_device(provision_device.plan_device(desired, device), desired)
+        lockspace = provision_lockspace.DesiredLockspace(NAME)
         found = provision_lockspace.look_lockspace(paths)
         plan = provision_lockspace.plan_lockspace(lockspace, found, paths)
         provision_lockspace.apply_lockspace(plan, lockspace, paths)
-        metadata = provision_metadata.MetadataWanted(NAME, max_hosts=max_hosts)
+        metadata = provision_metadata.DesiredMetadata(NAME, max_hosts=max_hosts)
         present = provision_metadata.look_metadata(paths)
         metadata_plan = provision_metadata.plan_metadata(metadata, present, paths)
         provision_metadata.apply_metadata(metadata_plan, metadata, paths)

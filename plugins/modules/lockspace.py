@@ -157,7 +157,7 @@ from typing import Any
 
 from ..module_utils._holdfast.storage.lockspace.leader_record import MEBIBYTE
 from ..module_utils._holdfast.storage.provision.lockspace import (
-    LockspaceWanted,
+    DesiredLockspace,
     apply_lockspace,
     look_lockspace,
     plan_lockspace,
@@ -179,7 +179,7 @@ OPTIONS = CLUSTER_FILES.merge(
 
 def act(options: Mapping[str, Any], check: bool) -> Result:
     paths = cluster_paths(options["path"], options["name"])
-    wanted = LockspaceWanted(
+    desired = DesiredLockspace(
         name=options["name"],
         present=options["state"] == "present",
         io_timeout=options["io_timeout"],
@@ -187,9 +187,9 @@ def act(options: Mapping[str, Any], check: bool) -> Result:
         sector_size=options["sector_size"],
         area_bytes=AREA_BYTES.get(options["area_size"]),
     )
-    plan = plan_lockspace(wanted, look_lockspace(paths), paths)
+    plan = plan_lockspace(desired, look_lockspace(paths), paths)
     check_folder(plan, paths)
-    changed = plan.changed if check else apply_lockspace(plan, wanted, paths)
+    changed = plan.changed if check else apply_lockspace(plan, desired, paths)
     return Result(changed, plan.after, before=plan.before, after=plan.after)
 
 

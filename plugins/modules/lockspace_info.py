@@ -184,7 +184,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..module_utils._holdfast.storage.lockspace.file import (
-    see_lockspace,
+    observe_lockspace,
     view_lockspace,
     view_nothing,
 )
@@ -199,9 +199,9 @@ OPTIONS = CLUSTER_FILES.merge(
 def act(options: Mapping[str, Any], check: bool) -> Result:
     paths = cluster_paths(options["path"], options["name"])
     seconds = options["watch"]
-    seen = see_lockspace(paths, seconds, time.sleep)
-    values = view_nothing() if seen is None else view_lockspace(seen)
-    return Result(values={"exists": seen is not None, **values})
+    observed = observe_lockspace(paths, seconds, time.sleep)
+    values = view_nothing() if observed is None else view_lockspace(observed)
+    return Result(values={"exists": observed is not None, **values})
 
 
 def main() -> None:

@@ -264,7 +264,7 @@ from typing import Any
 
 from ..module_utils._holdfast.operator.operations.maintenance import check_options, with_maintenance
 from ..module_utils._holdfast.storage.provision.metadata import (
-    MetadataWanted,
+    DesiredMetadata,
     apply_metadata,
     look_metadata,
     plan_metadata,
@@ -295,7 +295,7 @@ OPTIONS = CLUSTER_FILES.merge(
 
 def act(options: Mapping[str, Any], check: bool) -> Result:
     paths = cluster_paths(options["path"], options["name"])
-    wanted = MetadataWanted(
+    desired = DesiredMetadata(
         name=options["name"],
         present=options["state"] == "present",
         max_hosts=options["max_hosts"],
@@ -308,10 +308,10 @@ def act(options: Mapping[str, Any], check: bool) -> Result:
         record_sizes=sizes_from_options(options),
     )
     check_options(options)
-    found = look_metadata(paths, wanted, time.sleep)
-    plan = plan_metadata(wanted, found, paths)
+    found = look_metadata(paths, desired, time.sleep)
+    plan = plan_metadata(desired, found, paths)
     check_folder(plan, paths)
-    changed = plan.changed if check else apply_metadata(plan, wanted, paths)
+    changed = plan.changed if check else apply_metadata(plan, desired, paths)
     warnings = [*plan.warnings]
     if not found.direct:
         warnings.append(no_direct(paths.metadata))

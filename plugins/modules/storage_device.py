@@ -157,7 +157,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..module_utils._holdfast.storage.provision.device import (
-    DeviceWanted,
+    DesiredDevice,
     apply_device,
     look_device,
     plan_device,
@@ -177,17 +177,17 @@ OPTIONS = CLUSTER_FILES.merge(
 
 def act(options: Mapping[str, Any], check: bool) -> Result:
     path, name = options["path"], options["name"]
-    wanted = DeviceWanted(
+    desired = DesiredDevice(
         name=name,
         path=path,
         present=options["state"] == "present",
         max_hosts=options["max_hosts"],
         record_sizes=sizes_from_options(options),
     )
-    plan = plan_device(wanted, look_device(path, name))
+    plan = plan_device(desired, look_device(path, name))
     if check or not plan.changed:
         return Result(plan.changed, plan.after, plan.before, plan.after)
-    apply_device(plan, wanted)
+    apply_device(plan, desired)
     after = state_of(look_device(path, name), path)
     return Result(True, after, plan.before, after)
 

@@ -116,7 +116,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..module_utils._holdfast.storage.provision.move import (
-    MoveWanted,
+    DesiredPlace,
     apply_move,
     check_move,
     look_move,
@@ -136,7 +136,7 @@ OPTIONS = CLUSTER_FILES.merge(
 
 
 def act(options: Mapping[str, Any], check: bool) -> Result:
-    wanted = MoveWanted(
+    desired = DesiredPlace(
         name=options["name"],
         source=options["src"],
         target=options["path"],
@@ -144,10 +144,10 @@ def act(options: Mapping[str, Any], check: bool) -> Result:
         max_hosts=options["max_hosts"],
         record_sizes=sizes_from_options(options),
     )
-    found = look_move(wanted)
-    plan = plan_move(wanted, found)
-    check_move(plan, wanted)
-    changed = plan.changed if check else apply_move(plan, wanted, found)
+    found = look_move(desired)
+    plan = plan_move(desired, found)
+    check_move(plan, desired)
+    changed = plan.changed if check else apply_move(plan, desired, found)
     return Result(changed, plan.after, plan.before, plan.after)
 
 

@@ -268,10 +268,10 @@ def show(name: str, times: Sequence[float]) -> None:
     print("  {:28} median {:6.3f}  min {:6.3f}  max {:6.3f} s".format(name, *values))
 
 
-def goal(found: float, wanted: float, unit: str = " s more") -> bool:
-    """Print whether *found* is at most *wanted*, and return it."""
-    met = found <= wanted
-    print(f"  {found:.3f}{unit}, goal {wanted:g}: {'met' if met else 'MISSED'}")
+def goal(found: float, desired: float, unit: str = " s more") -> bool:
+    """Print whether *found* is at most *desired*, and return it."""
+    met = found <= desired
+    print(f"  {found:.3f}{unit}, goal {desired:g}: {'met' if met else 'MISSED'}")
     return met
 
 

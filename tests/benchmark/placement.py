@@ -225,10 +225,10 @@ def watch(child: subprocess.Popen[str], done: threading.Event, longest: float) -
             return
 
 
-def cluster(size: int, template: str, wanted: str) -> dict[str, Any]:
-    """Return a request for an instance that is *wanted* in a half full cluster of *size* nodes.
+def cluster(size: int, template: str, desired: str) -> dict[str, Any]:
+    """Return a request for an instance that is *desired* in a half full cluster of *size* nodes.
 
-    *template* is the disk template of the instances that are there, *wanted* the new one's.
+    *template* is the disk template of the instances that are there, *desired* the new one's.
     """
     rng = random.Random(size)
     sizes = ("memory-size", "cpu-count", "disk-size", "disk-count", "nic-count", "spindle-use")
@@ -270,9 +270,9 @@ def cluster(size: int, template: str, wanted: str) -> dict[str, Any]:
         for place in places if template in ("drbd", "plain") else ():
             nodes[place]["free_disk"] -= new["disk_space_total"]
         instances[f"inst{number:05d}.example.com"] = new
-    asked = instance(rng, wanted)
+    asked = instance(rng, desired)
     asked.update(
-        type="allocate", name="new.example.com", required_nodes=2 if wanted == "drbd" else 1
+        type="allocate", name="new.example.com", required_nodes=2 if desired == "drbd" else 1
     )
     group = {
         "name": "default",

@@ -36,7 +36,7 @@ sys.path.insert(0, str(CHECKOUT / ".collections"))
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import step  # noqa: E402
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (  # noqa: E402
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.news import (  # noqa: E402
     News,
@@ -45,8 +45,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (  # noqa: E402
     Answer,
     LeaseSight,
-    NodeSeen,
-    Seen,
+    ObservedNode,
+    ObservedState,
     Timing,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.policy import (  # noqa: E402
@@ -119,7 +119,9 @@ SIZES = ((20, 500), (200, 2000), (2000, 20_000))
 GOALS = {(20, 500): 0.005, (2000, 20_000): 1.0}
 
 
-def build(nodes: int, services: int, placement: str = "count") -> tuple[ClusterState, Seen]:
+def build(
+    nodes: int, services: int, placement: str = "count"
+) -> tuple[ClusterState, ObservedState]:
     """Return a cluster in which healthy, and what its manager sees."""
     names = [f"node{number:04}" for number in range(nodes)]
     ids = [f"vm:{number:05}" for number in range(services)]
@@ -134,7 +136,9 @@ def build(nodes: int, services: int, placement: str = "count") -> tuple[ClusterS
     for number in range(1, services - nodes, max(20, nodes)):
         rule = ServiceRule(f"pair{number}", (ids[number], ids[number + 1]), "apart")
         service_rules[rule.name] = rule
-    wanted = Wanted(1, declared, node_rules, service_rules, policy=Policy(placement=placement))
+    desired = DesiredState(
+        1, declared, node_rules, service_rules, policy=Policy(placement=placement)
+    )
     statuses = {
         one: ServiceStatus(
             ServiceState.STARTED, place[one], uid=f"1.{number}", digest=declared[one].digest()
@@ -145,8 +149,8 @@ def build(nodes: int, services: int, placement: str = "count") -> tuple[ClusterS
     for one in ids:
         running = LocalService(declared[one], LocalState.RUNNING, statuses[one].uid, settled=True)
         here[place[one]][one] = running
-    seen = {
-        name: NodeSeen(
+    observed = {
+        name: ObservedNode(
             0.5,
             report=Report(name, f"{name}-boot", services=here[name], room=(64.0, 65536.0)),
         )
@@ -154,7 +158,7 @@ def build(nodes: int, services: int, placement: str = "count") -> tuple[ClusterS
     }
     online = {name: NodeStatus(NodeState.ONLINE, boot=f"{name}-boot") for name in names}
     state = ClusterState(1, names[0], 1, 0, services, statuses, online)
-    return state, Seen(100.0, 1_800_000_000.0, wanted, nodes=seen)
+    return state, ObservedState(100.0, 1_800_000_000.0, desired, nodes=observed)
 
 
 class Storage:
@@ -220,7 +224,7 @@ class Reading:
             return time.process_time() - begun, sum(sizes)
 
 
-def change_of_one(storage: Storage, state: ClusterState, wanted: Wanted, rounds: int) -> str:
+def change_of_one(storage: Storage, state: ClusterState, desired: DesiredState, rounds: int) -> str:
     """Return a line with what one change of a service costs, and whether the goal is missed."""
     names = sorted(state.nodes)
     moved = next(key for key, one in state.services.items() if one.node == names[CONCERNED - 1])
@@ -234,7 +238,7 @@ def change_of_one(storage: Storage, state: ClusterState, wanted: Wanted, rounds:
         status = replace(state.services[moved], reason=f"change {turn}")
         after = state.with_service(moved, status)
         begun = time.process_time()
-        storage.write(after, news(state, wanted, after, wanted))
+        storage.write(after, news(state, desired, after, desired))
         wrote = time.process_time() - begun
         costs.append((wrote, *concerned.look(), *other.look()))
         state = after
@@ -248,7 +252,7 @@ def change_of_one(storage: Storage, state: ClusterState, wanted: Wanted, rounds:
 
 
 def best_of(
-    rounds: int, storage: Storage, state: ClusterState, seen: Seen
+    rounds: int, storage: Storage, state: ClusterState, observed: ObservedState
 ) -> tuple[float, float, float]:
     """Return the shortest and the median CPU time of a round, and that of its decision alone."""
     took, decided = [], []
@@ -257,20 +261,20 @@ def best_of(
         begun = time.process_time()
         storage.board.read()
         deciding = time.process_time()
-        after = step.step(state, seen, Timing()).state
+        after = step.step(state, observed, Timing()).state
         decided.append(time.process_time() - deciding)
         if after != state:
-            storage.write(after, news(state, seen.wanted, after, seen.wanted))
+            storage.write(after, news(state, observed.desired, after, observed.desired))
         took.append(time.process_time() - begun)
     return min(took), statistics.median(took), statistics.median(decided)
 
 
-def without_a_node(seen: Seen) -> Seen:
+def without_a_node(observed: ObservedState) -> ObservedState:
     """Return the same sight with the last node dead behind its watchdog."""
-    last = max(seen.nodes)
-    dead = NodeSeen(60.0, Answer.NO, LeaseSight.DEAD, seen.nodes[last].report)
-    nodes = {**seen.nodes, last: dead}
-    return Seen(seen.now, seen.wall, seen.wanted, nodes=nodes)
+    last = max(observed.nodes)
+    dead = ObservedNode(60.0, Answer.NO, LeaseSight.DEAD, observed.nodes[last].report)
+    nodes = {**observed.nodes, last: dead}
+    return ObservedState(observed.now, observed.wall, observed.desired, nodes=nodes)
 
 
 def exponent(smaller: tuple[int, float], larger: tuple[int, float]) -> str:
@@ -293,15 +297,17 @@ def main() -> int:
     last = (0, 0.0)
     changes = []
     for nodes, services in SIZES:
-        state, seen = build(nodes, services, options.placement)
-        state = step.step(state, seen, Timing()).state
-        if step.step(state, seen, Timing()).state != state:
+        state, observed = build(nodes, services, options.placement)
+        state = step.step(state, observed, Timing()).state
+        if step.step(state, observed, Timing()).state != state:
             raise SystemExit("the round is not steady")
         with tempfile.TemporaryDirectory(prefix="holdfast-", dir=options.folder) as folder:
-            storage = Storage(Path(folder), sorted(seen.nodes))
-            best, median, decision = best_of(rounds, storage, state, seen)
-            dead, _median, _decision = best_of(3, storage, state, without_a_node(seen))
-            changes.append((nodes, services, change_of_one(storage, state, seen.wanted, rounds)))
+            storage = Storage(Path(folder), sorted(observed.nodes))
+            best, median, decision = best_of(rounds, storage, state, observed)
+            dead, _median, _decision = best_of(3, storage, state, without_a_node(observed))
+            changes.append(
+                (nodes, services, change_of_one(storage, state, observed.desired, rounds))
+            )
         goal = GOALS.get((nodes, services))
         verdict = "" if goal is None else f"  goal {goal * 1000:.0f} ms"
         if goal is not None and median > goal:

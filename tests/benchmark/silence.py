@@ -103,11 +103,11 @@ def measure(nodes: int, where: Path | None) -> bool:
                 now += TURN
                 storage.leases.renew()
                 begun, used = time.monotonic(), _cpu()
-                seen = observer.look()
+                observed = observer.look()
                 took.append(time.monotonic() - begun)
                 cpu.append(_cpu() - used)
             silent = sum(
-                one.heartbeat_age >= first.timing.suspect_after for one in seen.nodes.values()
+                one.heartbeat_age >= first.timing.suspect_after for one in observed.nodes.values()
             )
         finally:
             network.close()

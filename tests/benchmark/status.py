@@ -29,7 +29,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(CHECKOUT / ".collections"))
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (  # noqa: E402
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (  # noqa: E402
     LocalService,
@@ -68,13 +68,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli
     library_archive,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.lockspace import (  # noqa: E402, E501
-    LockspaceWanted,
+    DesiredLockspace,
     apply_lockspace,
     look_lockspace,
     plan_lockspace,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.metadata import (  # noqa: E402, E501
-    MetadataWanted,
+    DesiredMetadata,
     apply_metadata,
     look_metadata,
     plan_metadata,
@@ -106,9 +106,9 @@ def build(folder: Path, nodes: int, services: int) -> NodeConfiguration:
     """Lay a cluster out in *folder*, as its daemons would leave it; return n1's configuration."""
     (folder / "storage").mkdir()
     paths = cluster_paths(str(folder / "storage"), NAME)
-    lockspace = LockspaceWanted(NAME)
+    lockspace = DesiredLockspace(NAME)
     apply_lockspace(plan_lockspace(lockspace, look_lockspace(paths), paths), lockspace, paths)
-    metadata = MetadataWanted(NAME, max_hosts=nodes)
+    metadata = DesiredMetadata(NAME, max_hosts=nodes)
     apply_metadata(plan_metadata(metadata, look_metadata(paths), paths), metadata, paths)
     members = [
         {"name": f"n{number}", "host_id": number, "address": f"10.0.{number // 250}.{number % 250}"}
@@ -126,18 +126,18 @@ def build(folder: Path, nodes: int, services: int) -> NodeConfiguration:
     (folder / "nodes" / "n1").mkdir(parents=True)
     config = folder / "nodes" / "n1" / "node.json"
     config.write_text(json.dumps(to_document(first)), encoding="utf-8")
-    wanted = Wanted()
+    desired = DesiredState()
     for number in range(services):
         one = Service(f"vm:{number}", (Resource("guest", "ocf:heartbeat:VirtualDomain"),))
-        wanted = replace(wanted, services={**wanted.services, one.id: one})
-    _write_nodes(first, wanted, time.time())
+        desired = replace(desired, services={**desired.services, one.id: one})
+    _write_nodes(first, desired, time.time())
     return first
 
 
-def _write_nodes(first: NodeConfiguration, wanted: Wanted, at: float) -> None:
+def _write_nodes(first: NodeConfiguration, desired: DesiredState, at: float) -> None:
     """Write each node's host lease, block and report, and what the manager holds."""
     nodes = list(first.members)
-    place = {one: nodes[number % len(nodes)] for number, one in enumerate(wanted.services)}
+    place = {one: nodes[number % len(nodes)] for number, one in enumerate(desired.services)}
     for name in nodes:
         own = replace(first, node=name)
         leases = EmbeddedLeases(
@@ -146,8 +146,8 @@ def _write_nodes(first: NodeConfiguration, wanted: Wanted, at: float) -> None:
         leases.join(name)
         storage = ClusterStorage(own)
         here = {
-            one: LocalService(wanted.services[one], LocalState.RUNNING, since=at)
-            for one in wanted.services
+            one: LocalService(desired.services[one], LocalState.RUNNING, since=at)
+            for one in desired.services
             if place[one] == name
         }
         storage.write_report(Report(name, "boot", 1, 1, services=here))
@@ -156,7 +156,7 @@ def _write_nodes(first: NodeConfiguration, wanted: Wanted, at: float) -> None:
         if name == "n1":
             storage.adopt_host_lease()
             version = storage.leases.acquire(CONFIGURATION_LEASE)
-            storage.write_wanted(replace(wanted, version=version or 1))
+            storage.write_desired(replace(desired, version=version or 1))
             storage.leases.release(CONFIGURATION_LEASE)
             epoch = storage.leases.acquire(MANAGER_LEASE)
             storage.write_manager(_state(epoch or 1, place, nodes, at))

@@ -18,7 +18,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     Answer,
     LeaseSight,
-    NodeSeen,
+    ObservedNode,
     Timing,
 )
 from ansible_collections.holdfast.ha.tests.conformance.storage import Storage, boot_id
@@ -42,12 +42,12 @@ def observe(storage: Storage, last_beat: Mapping[str, int]) -> Observation:
     for name in world.machines:
         report = storage.reports.get(name)
         if has_heartbeat(storage, name):
-            nodes[name] = NodeSeen(0.0, report=report)
+            nodes[name] = ObservedNode(0.0, report=report)
             continue
         silent = world.now - last_beat[name]
         answer = Answer.NO if silent >= FENCE_DELAY else Answer.UNKNOWN
         age = max(float(silent), TIMING.suspect_after)
-        nodes[name] = NodeSeen(age, answer, _lease_sight(storage, name), report)
+        nodes[name] = ObservedNode(age, answer, _lease_sight(storage, name), report)
     changed = {name: float(at) for name, at in last_beat.items()}
     return Observation(nodes, held="", trouble="", took=0.0, changed=changed, answered={})
 

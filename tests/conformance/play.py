@@ -62,7 +62,7 @@ class Play:
         self.scenario = scenario
         self.world = World(scenario.nodes)
         self.words = Words(self.world)
-        self.storage = Storage(self.world, scenarios.wanted(scenario))
+        self.storage = Storage(self.world, scenarios.desired(scenario))
         self.crms: dict[str, ClusterDaemon] = {}
         self.lrms: dict[str, LocalDaemon] = {}
         self.skips: dict[str, int] = {}
@@ -343,8 +343,8 @@ class Play:
         service = scenarios.service(self.scenario, service_id, last)
         if before is not None and not before.failback:
             service = replace(service, failback=False)
-        wanted = self.storage.desired.with_service(service)
+        desired = self.storage.desired.with_service(service)
         if before is None:
-            node_rules, service_rules = scenarios.rules(self.scenario, wanted.services)
-            wanted = replace(wanted, node_rules=node_rules, service_rules=service_rules)
-        self.storage.change(wanted)
+            node_rules, service_rules = scenarios.rules(self.scenario, desired.services)
+            desired = replace(desired, node_rules=node_rules, service_rules=service_rules)
+        self.storage.change(desired)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A scenario folder in the layout of Proxmox VE's HA simulator, as a wanted configuration.
+"""A scenario folder in the layout of Proxmox VE's HA simulator, as a desired configuration.
 
 Services become services of one stub resource: ``vm`` can migrate while it runs, the others
 cannot.  Groups are what node rules were called before; both become node rules.
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.policy import (
     COUNT,
@@ -119,11 +119,11 @@ def service(scenario: Scenario, service_id: str, last: str = STARTED) -> Service
     )
 
 
-def wanted(scenario: Scenario) -> Wanted:
+def desired(scenario: Scenario) -> DesiredState:
     """Return the configuration that the scenario begins with."""
     services = {key: service(scenario, key) for key in scenario.services}
     node_rules, service_rules = rules(scenario, services)
-    return Wanted(
+    return DesiredState(
         version=1,
         services=_with_group_failback(scenario, services),
         node_rules=node_rules,

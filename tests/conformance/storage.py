@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.lease_freeing import (  # noqa: E501
     Freeing,
@@ -46,7 +46,7 @@ class Storage:
     """
 
     world: World
-    desired: Wanted
+    desired: DesiredState
     state: ClusterState = field(default_factory=lambda: ClusterState(epoch=1))
     reports: dict[str, Report] = field(default_factory=dict)
     freeing: dict[str, Freeing] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Storage:
         """Count one more version of the manager lease, which *name* acquired."""
         self.manager_lease = LeaseVersion(self.manager_lease.version + 1, name)
 
-    def change(self, desired: Wanted) -> None:
+    def change(self, desired: DesiredState) -> None:
         """Write the next version of the configuration."""
         self.desired = replace(desired, version=self.desired.version + 1)
 

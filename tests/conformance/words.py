@@ -19,7 +19,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.cycle import Lrm
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     IGNORE,
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     Mode,
@@ -55,12 +55,14 @@ class Words:
         self.untracked: set[str] = set()
         self.asked: dict[str, str] = {}
 
-    def tell(self, change: Change, wanted: Wanted, disarm_mode: str, removed: set[str]) -> None:
+    def tell(
+        self, change: Change, desired: DesiredState, disarm_mode: str, removed: set[str]
+    ) -> None:
         """Write the lines for one change."""
         if isinstance(change, NodeChange):
             self._node(change.node, change.before, change.after)
         elif isinstance(change, ServiceChange):
-            self._service(change, wanted, disarm_mode, removed)
+            self._service(change, desired, disarm_mode, removed)
         else:
             self._event(change)
 
@@ -100,17 +102,17 @@ class Words:
             self.world.say("reject", "-", "service")
 
     def _service(
-        self, change: ServiceChange, wanted: Wanted, disarm_mode: str, removed: set[str]
+        self, change: ServiceChange, desired: DesiredState, disarm_mode: str, removed: set[str]
     ) -> None:
         service_id, after = change.service, change.after
         if after is None:
             del self.services[service_id]
             self.untracked.discard(service_id)
-            gone = service_id in removed or service_id not in wanted.services
+            gone = service_id in removed or service_id not in desired.services
             self.world.say("del", service_id, "unconfigured" if gone else "ignored")
             return
         if change.before is None:
-            service = wanted.services[service_id]
+            service = desired.services[service_id]
             started = service.state == STARTED
             self.services[service_id] = "request_start" if started else "request_stop"
             self.places[service_id] = service.node
@@ -124,7 +126,7 @@ class Words:
         if service_id in self.untracked:
             self._tracked_again(service_id, after)
             return
-        self._changed(service_id, change.before, after, wanted)
+        self._changed(service_id, change.before, after, desired)
 
     def _tracked_again(self, service_id: str, after: ServiceStatus) -> None:
         """After the cluster was armed again only a service's place is news."""
@@ -135,10 +137,10 @@ class Words:
             self._moved(service_id, after.node)
 
     def _changed(
-        self, service_id: str, before: ServiceStatus, after: ServiceStatus, wanted: Wanted
+        self, service_id: str, before: ServiceStatus, after: ServiceStatus, desired: DesiredState
     ) -> None:
         old = self.services[service_id]
-        service = wanted.services.get(service_id)
+        service = desired.services.get(service_id)
         start = service is not None and service.state == STARTED
         can_migrate = service_id.startswith("vm:")
         new = self._word(service_id, old, after, start, can_migrate)

@@ -298,8 +298,8 @@ class Player:
                 self._try(lambda node=node: self._cluster.switch_on(node))
         if status is None or any(map(names_regression, status["problems"])):
             return
-        for node, seen in status["nodes"].items():
-            if seen["maintenance"] is not None:
+        for node, observed in status["nodes"].items():
+            if observed["maintenance"] is not None:
                 self._return(node)
 
     def _look(self) -> tuple[dict[str, Any] | None, list[str]]:

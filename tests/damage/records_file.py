@@ -56,9 +56,9 @@ def places(
     path: Path, kinds: Iterable[Kind] = tuple(Kind), hosts: Iterable[int] | None = None
 ) -> list[Place]:
     """Return all copies of these kinds and host ids, of all host ids if none are given."""
-    wanted = range(1, geometry(path).max_hosts + 1) if hosts is None else hosts
+    desired = range(1, geometry(path).max_hosts + 1) if hosts is None else hosts
     kinds = tuple(kinds)
-    return [Place(kind, host_id, copy) for host_id in wanted for kind in kinds for copy in COPIES]
+    return [Place(kind, host_id, copy) for host_id in desired for kind in kinds for copy in COPIES]
 
 
 def take(path: Path, of: Iterable[Place]) -> Content:

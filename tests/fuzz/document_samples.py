@@ -12,11 +12,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Author,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    DesiredState,
     Request,
-    Wanted,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired_codec import (  # noqa: E501
-    wanted_document,
+    desired_document,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
@@ -89,12 +89,12 @@ PLACES = {"n1": Place(1, "192.0.2.1", 21000), "n2": Place(2, "192.0.2.2", 21000)
 
 def samples() -> dict[str, tuple[Any, ...]]:
     """Return the documents by kind."""
-    wanted = wanted_document(_wanted())
+    desired = desired_document(_desired())
     node = _node()
     return {
         "state": _plain(state_document(_state()), state_document(ClusterState(3, "n1"))),
         "report": _plain(report_document(_report()), report_document(Report("n1", "boot"))),
-        "wanted": _plain(wanted, wanted_document(Wanted(1))),
+        "wanted": _plain(desired, desired_document(DesiredState(1))),
         "crm": _plain(
             {
                 "intent": asdict(Intent("n1", "silent", 1.0, 2.0, 7)),
@@ -108,7 +108,7 @@ def samples() -> dict[str, tuple[Any, ...]]:
                 "format": FORMAT,
                 "version": 1,
                 "cluster": BACKUP_CLUSTER,
-                "wanted": {**wanted, "requests": {}},
+                "wanted": {**desired, "requests": {}},
             }
         ),
         "fence": _plain(_fence()),
@@ -134,8 +134,8 @@ def samples() -> dict[str, tuple[Any, ...]]:
             {"holdfast_services": [{"name": "web"}], "holdfast_rules": [{"name": "apart"}]}
         ),
         "health": _plain({"vm": "up", "health": "good", "detail": "3 services"}, None),
-        "services": _plain(*wanted["services"]),
-        "rules": _plain(*wanted["node_rules"], *wanted["service_rules"]),
+        "services": _plain(*desired["services"]),
+        "rules": _plain(*desired["node_rules"], *desired["service_rules"]),
         "policy": _plain(policy_document(Policy())),
     }
 
@@ -158,9 +158,9 @@ def _service() -> Service:
     )
 
 
-def _wanted() -> Wanted:
+def _desired() -> DesiredState:
     service = _service()
-    return Wanted(
+    return DesiredState(
         9,
         {"web": service, "db": replace(service, id="db", after=(), ignored=True)},
         {"where": NodeRule("where", ("web",), {"n1": 2, "n2": 1}, True)},

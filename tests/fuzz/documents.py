@@ -31,11 +31,11 @@ if __name__ == "__main__":
     sys.path.insert(0, str(CHECKOUT / ".collections"))
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (  # noqa: E402
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired_codec import (  # noqa: E402, E501
-    wanted_document,
-    wanted_from_document,
+    desired_document,
+    desired_from_document,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.lease_freeing import (  # noqa: E402, E501
     freeing_from_document,
@@ -353,7 +353,7 @@ def targets(folder: Path) -> tuple[Target, ...]:
 
     def restore(path: Path) -> None:
         kept = read_backup(path, configuration)
-        wanted_document(restored(Wanted(), kept, exact=True))
+        desired_document(restored(DesiredState(), kept, exact=True))
 
     def events(data: bytes) -> None:
         status = source.read_status(data.decode("utf-8", "replace"))
@@ -401,7 +401,7 @@ def targets(folder: Path) -> tuple[Target, ...]:
         Target("manager's record", known["state"], same(state_from_document, state_document)),
         Target("report", known["report"], same(report_from_document, report_document)),
         Target("report, shown", known["report"], plain(sight_from_document)),
-        Target("configuration", known["wanted"], same(wanted_from_document, wanted_document)),
+        Target("configuration", known["wanted"], same(desired_from_document, desired_document)),
         Target("candidate's record", known["crm"], plain(parse_intent, _parse_freeing)),
         Target("freeing", known["freeing"], plain(freeing_from_document)),
         Target("node file", known["node"], file("node.json", lambda path: to_document(load(path)))),

@@ -206,9 +206,9 @@ class SharedFolder:
     def _create(self, node, body):
         flags, mode = struct.unpack_from("<II", body)
         name = _name(body[16:])
-        wanted = os.O_CREAT | flags & (os.O_EXCL | os.O_TRUNC | os.O_ACCMODE)
+        desired = os.O_CREAT | flags & (os.O_EXCL | os.O_TRUNC | os.O_ACCMODE)
         path = self._real(node, name)
-        file = os.open(path, wanted | os.O_DSYNC | os.O_CLOEXEC, stat.S_IMODE(mode))
+        file = os.open(path, desired | os.O_DSYNC | os.O_CLOEXEC, stat.S_IMODE(mode))
         return self._entry(node, name) + fuse.OPENED.pack(file, fuse.DIRECT_IO, 0)
 
     def _read(self, _node, body):

@@ -56,11 +56,11 @@ def place(folder: Path) -> None:
 
 
 def _configuration(storage: ClusterStorage) -> dict[str, Any]:
-    wanted, _slot = storage.read_wanted()
+    desired, _slot = storage.read_desired()
     return {
-        "configuration": exported(wanted),
-        "configuration_version": [wanted.generation, wanted.version],
-        "drained": sorted(wanted.maintenance),
+        "configuration": exported(desired),
+        "configuration_version": [desired.generation, desired.version],
+        "drained": sorted(desired.maintenance),
     }
 
 

@@ -376,7 +376,7 @@ _EDITS = (
         "leave-a-silent-manager-to-others",
         standbys,
         "_look",
-        "observes = known.seen is not None and now - known.seen > patience",
+        "observes = known.observed is not None and now - known.observed > patience",
         "observes = False",
         CROWDS,
     ),

@@ -82,7 +82,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("names", nargs="*", help="only these mutations")
     options = parser.parse_args()
-    wanted = [
+    desired = [
         place
         for place, mutation in enumerate(KNOWN)
         if mutation.name in options.names or (not options.names and place < len(MUTATIONS))
@@ -91,9 +91,9 @@ def main() -> int:
     with multiprocessing.Pool(options.workers) as pool:
         work = [
             (place, _first_seed(KNOWN[place].name, options.first_seed), options.most)
-            for place in wanted
+            for place in desired
         ]
-        for place, (runs, how, took) in zip(wanted, pool.imap(look_for, work)):
+        for place, (runs, how, took) in zip(desired, pool.imap(look_for, work)):
             shown = f"{runs:5}" if runs else f"> {options.most}"
             name = KNOWN[place].name
             if not runs:

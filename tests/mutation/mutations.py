@@ -55,7 +55,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     versions,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.jobs import Sight
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
@@ -102,21 +102,21 @@ def _every_end_is_proof(original: Any, round_: Any, fence: Any) -> None:
     original(round_, replace(fence, confirmed=True, quiet=True))
 
 
-def _silence_is_death(original: Any, seen: Any, *more: Any) -> Judgement:
-    judgement = original(seen, *more)
+def _silence_is_death(original: Any, observed: Any, *more: Any) -> Judgement:
+    judgement = original(observed, *more)
     if judgement.verdict is Verdict.FENCE:
         return Judgement(Verdict.DEAD, judgement.reason)
     return judgement
 
 
-def _failed_is_dead(original: Any, seen: Any, *more: Any) -> Judgement:
-    if seen.lease is LeaseSight.FAILED:
-        seen = replace(seen, lease=LeaseSight.DEAD)
-    return original(seen, *more)
+def _failed_is_dead(original: Any, observed: Any, *more: Any) -> Judgement:
+    if observed.lease is LeaseSight.FAILED:
+        observed = replace(observed, lease=LeaseSight.DEAD)
+    return original(observed, *more)
 
 
 def _runs_uids_again(original: Any, round_: Any, service_id: str, status: Any, *more: Any) -> None:
-    """A finished command is carried out once more whenever it is seen."""
+    """A finished command is carried out once more whenever it is observed."""
     kept = round_.report
     round_.report = replace(kept, accepted={}, results={})
     before = len(round_.jobs)
@@ -130,26 +130,26 @@ def _no_doubts(original: Any, last: Any, *more: Any, **options: Any) -> Any:
     return report, Memory()
 
 
-def _no_lease_needed(original: Any, report: Any, memory: Any, seen: Any) -> Any:
-    return original(report, memory, replace(seen, lease_trouble="", renewal_trouble=""))
+def _no_lease_needed(original: Any, report: Any, memory: Any, observed: Any) -> Any:
+    return original(report, memory, replace(observed, lease_trouble="", renewal_trouble=""))
 
 
 def _does_not_wait_for_the_stop(
-    original: Any, round_: Any, service_id: str, status: Any, wanted: Any, report: Any
+    original: Any, round_: Any, service_id: str, status: Any, desired: Any, report: Any
 ) -> None:
     if status.state in MOVING and status.uid not in round_.fresh:
-        crm_commands._finish_move(round_, service_id, status, wanted)
+        crm_commands._finish_move(round_, service_id, status, desired)
         return
-    original(round_, service_id, status, wanted, report)
+    original(round_, service_id, status, desired, report)
 
 
 def _any_result_counts(
-    original: Any, round_: Any, service_id: str, status: Any, wanted: Any, report: Any
+    original: Any, round_: Any, service_id: str, status: Any, desired: Any, report: Any
 ) -> None:
     for result in report.results.values():
         if result.service == service_id:
             report = replace(report, results={status.uid: result})
-    original(round_, service_id, status, wanted, report)
+    original(round_, service_id, status, desired, report)
 
 
 def _forgets_the_last_manager(original: Any, last: Any, *more: Any) -> Any:
@@ -165,7 +165,7 @@ def _without_intent(
 
 def _not_held(original: Any, round_: Any) -> None:
     original(round_)
-    round_.seen = replace(round_.seen, held="")
+    round_.observed = replace(round_.observed, held="")
 
 
 def _no_brake(original: Any, round_: Any) -> None:
@@ -178,33 +178,37 @@ def _no_reason(original: Any, *arguments: Any) -> Intent:
     return original(arguments[0], "", *arguments[2:])
 
 
-def _was_proved_dead(original: Any, node: Any, seen: Any) -> bool:
+def _was_proved_dead(original: Any, node: Any, observed: Any) -> bool:
     """Take a host lease for a proof of what its LRM may not have known of."""
     return bool(node.state is NodeState.OFF)
 
 
 def _probes_are_not_awaited(
-    original: Any, round_: Any, service_id: str, status: Any, wanted: Any
+    original: Any, round_: Any, service_id: str, status: Any, desired: Any
 ) -> None:
     """Who did not answer yet is taken to run nothing."""
     rows = {
         name: replace(
-            seen,
-            report=seen.report
-            and replace(seen.report, found={status.probe(service_id): False, **seen.report.found}),
+            observed,
+            report=observed.report
+            and replace(
+                observed.report, found={status.probe(service_id): False, **observed.report.found}
+            ),
         )
-        for name, seen in round_.seen.nodes.items()
+        for name, observed in round_.observed.nodes.items()
     }
-    whole, round_.seen = round_.seen, replace(round_.seen, nodes=rows)
-    original(round_, service_id, status, wanted)
-    round_.seen = whole
+    whole, round_.observed = round_.observed, replace(round_.observed, nodes=rows)
+    original(round_, service_id, status, desired)
+    round_.observed = whole
 
 
 def _stop_is_said_before_it_is_done(
     original: Any, round_: Any, service_id: str, status: Any, *more: Any
 ) -> None:
     original(round_, service_id, status, *more)
-    round_.resolve(status.uid, CommandResult(service_id, Outcome.OK, "stopped", round_.seen.wall))
+    round_.resolve(
+        status.uid, CommandResult(service_id, Outcome.OK, "stopped", round_.observed.wall)
+    )
 
 
 def _failed_stops_are_stops(original: Any, round_: Any, local_: Any, end: Any) -> None:
@@ -242,26 +246,26 @@ def _same_uid_again(original: Any, round_: Any, *more: Any) -> None:
 
 def _skips_the_probe(original: Any, round_: Any, service_id: str) -> None:
     """What is newly declared is taken to run nowhere."""
-    wanted = round_.seen.wanted.services.get(service_id)
+    desired = round_.observed.desired.services.get(service_id)
     known = service_id in round_.state.services
-    if known or wanted is None or wanted.ignored or round_.state.disarm:
+    if known or desired is None or desired.ignored or round_.state.disarm:
         original(round_, service_id)
         return
-    stopped = ServiceStatus(ServiceState.STOPPED, reason="declared", last_node=wanted.node)
+    stopped = ServiceStatus(ServiceState.STOPPED, reason="declared", last_node=desired.node)
     round_.set_service(service_id, stopped)
 
 
 def _starts_while_it_migrates(
-    original: Any, round_: Any, service_id: str, status: Any, wanted: Any, report: Any
+    original: Any, round_: Any, service_id: str, status: Any, desired: Any, report: Any
 ) -> None:
     if status.state is ServiceState.MIGRATE and status.uid not in round_.fresh:
-        crm_commands._finish_move(round_, service_id, status, wanted)
+        crm_commands._finish_move(round_, service_id, status, desired)
         return
-    original(round_, service_id, status, wanted, report)
+    original(round_, service_id, status, desired, report)
 
 
-def _fences_its_own(original: Any, round_: Any, node: str, status: Any, wanted: Any) -> bool:
-    return bool(wanted and wanted.fence_on_stop_failure and node in round_.seen.nodes)
+def _fences_its_own(original: Any, round_: Any, node: str, status: Any, desired: Any) -> bool:
+    return bool(desired and desired.fence_on_stop_failure and node in round_.observed.nodes)
 
 
 def _disarms_at_once(original: Any, round_: Any) -> None:
@@ -374,7 +378,7 @@ MUTATIONS = (
         changed(lrm_results, "_end_first_probe", _doubt_ends_as(Sight.STOPPED)),
         random_scenario.OPERATORS,
     ),
-    Mutation("ignore-strict-rules", changed(Wanted, "node_rule_for", returns(None))),
+    Mutation("ignore-strict-rules", changed(DesiredState, "node_rule_for", returns(None))),
     Mutation("ignore-demands-for-a-fence", changed(errors, "_demand_fence", nothing)),
     Mutation(
         "ignore-what-is-asked-for",

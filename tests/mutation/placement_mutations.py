@@ -46,7 +46,7 @@ PLACEMENT_MUTATIONS = (
     ),
     Mutation(
         "move-on-request-to-a-full-node",
-        edited(selection, "refusal", "seen.wanted.limits is None", "True"),
+        edited(selection, "refusal", "observed.desired.limits is None", "True"),
         SCARCE,
     ),
 )
@@ -68,7 +68,7 @@ TESTED_PLACEMENT = (
             edited(
                 reservations,
                 "_nodes_of",
-                "return tuple(seen.nodes_that_run(status.probe(service_id)))",
+                "return tuple(observed.nodes_that_run(status.probe(service_id)))",
                 "return ()",
             ),
             SCARCE,
@@ -142,7 +142,7 @@ TESTED_PLACEMENT = (
             edited(
                 selection,
                 "_best",
-                "best_located(service_id, preferred, state, seen.wanted)",
+                "best_located(service_id, preferred, state, observed.desired)",
                 "preferred",
             ),
             SCARCE,

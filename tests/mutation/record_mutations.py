@@ -23,9 +23,9 @@ def _commands_do_not_count(original: Any, state: Any, floor: Any) -> Any:
 
 
 def _any_configuration_will_do(
-    original: Any, state: Any, wanted: Any, *more: Any, **options: Any
+    original: Any, state: Any, desired: Any, *more: Any, **options: Any
 ) -> Any:
-    return original(state, replace(wanted, generation=1 << 30), *more, **options)
+    return original(state, replace(desired, generation=1 << 30), *more, **options)
 
 
 def _stored_report_alone(original: Any, _number: int, stored: Any, *_kept: Any) -> Any:

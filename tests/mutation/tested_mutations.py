@@ -36,7 +36,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm 
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model import versions
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.jobs import (
     Purpose,
@@ -127,8 +127,8 @@ def _any_generation_of_floors(original: Any, state: Any, floor: Any) -> Any:
     return original(state, replace(floor, generation=state.generation))
 
 
-def _version_alone(original: Any, wanted: Any, _generation: int, version: int) -> bool:
-    return wanted.version >= version
+def _version_alone(original: Any, desired: Any, _generation: int, version: int) -> bool:
+    return desired.version >= version
 
 
 def _keeps_nodes(original: Any, status: Any, _wall: float) -> Any:
@@ -151,7 +151,7 @@ def _believes_suspects(original: Any, round_: Any, service_id: str) -> None:
     """The result in the report of a silent node counts as if it were online."""
     before = round_.state.services.get(service_id)
     original(round_, service_id)
-    wanted = round_.seen.wanted.services.get(service_id)
+    desired = round_.observed.desired.services.get(service_id)
     if before is None or round_.state.services.get(service_id) is not before:
         return
     if (
@@ -160,12 +160,12 @@ def _believes_suspects(original: Any, round_: Any, service_id: str) -> None:
         or pausing.needs_overlay(round_, before)
     ):
         return
-    seen = round_.seen.nodes.get(before.node)
-    if seen is None or seen.report is None or round_.online(before.node):
+    observed = round_.observed.nodes.get(before.node)
+    if observed is None or observed.report is None or round_.online(before.node):
         return
     running = before.state is ServiceState.STARTED
     handle = steady.handle_started if running else crm_commands.take_result
-    handle(round_, service_id, before, wanted, seen.report)
+    handle(round_, service_id, before, desired, observed.report)
 
 
 def _own_stop_answers(original: Any, round_: Any, local_: Any, end: Any) -> None:
@@ -228,13 +228,13 @@ def _writes_over_the_newest(original: Any, copies: Any) -> Any:
 
 
 def _blocked_is_stopped(
-    original: Any, round_: Any, service_id: str, status: Any, wanted: Any, report: Any
+    original: Any, round_: Any, service_id: str, status: Any, desired: Any, report: Any
 ) -> None:
     result = report.results.get(status.uid)
     if result is not None and result.outcome is Outcome.BLOCKED:
         round_.finish_stop(service_id, status)
         return
-    original(round_, service_id, status, wanted, report)
+    original(round_, service_id, status, desired, report)
 
 
 TESTED = (
@@ -326,7 +326,7 @@ TESTED = (
     FoundByTest(
         Mutation(
             "compare-configurations-of-any-generation",
-            changed(Wanted, "at_least", _version_alone),
+            changed(DesiredState, "at_least", _version_alone),
             STALE,
         ),
         VERSIONS,

@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.policy import (
     Policy,
@@ -64,16 +64,16 @@ LOCATIONS = {"spread": APART, "near": TOGETHER}
 """The kinds of rules about locations, with their affinity."""
 
 
-def declare(wanted: Wanted, action: Action) -> Wanted:
-    """Return *wanted* with what the statement declares; ``InputError`` where it is wrong."""
+def declare(desired: DesiredState, action: Action) -> DesiredState:
+    """Return *desired* with what the statement declares; ``InputError`` where it is wrong."""
     if action.verb == "service":
-        return wanted.with_service(service(action))
+        return desired.with_service(service(action))
     if action.verb == "rule":
-        return wanted.with_rule(rule(action))
+        return desired.with_rule(rule(action))
     if action.verb == "node":
-        return wanted.with_properties(properties(action))
+        return desired.with_properties(properties(action))
     if action.verb == "policy":
-        return replace(wanted, policy=policy(wanted.policy, action))
+        return replace(desired, policy=policy(desired.policy, action))
     raise InputError("statement", action.verb, f"one of {', '.join(DECLARATIONS)}")
 
 

@@ -145,7 +145,7 @@ class FaultyFleet(Fleet):
                 holder = storage.states.get(state.manager) if state is not None else None
                 state = holder.before if holder is not None and holder.before else state
             free = frozenset(one.name for one in world.machines.values() if one.freed or one.left)
-            world.stale[name] = StaleView(world.now, free, reports, lost, state, storage.wanted)
+            world.stale[name] = StaleView(world.now, free, reports, lost, state, storage.desired)
         world.after_change(None)
 
     def _renewals_end(self, machine: Machine) -> None:

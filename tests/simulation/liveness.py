@@ -120,19 +120,19 @@ def mend(fleet: FaultyFleet, *, with_all: bool = True) -> None:
 def _take_back(fleet: FaultyFleet) -> None:
     """Repair what went back, and take back what operators declared, as far as that is possible."""
     repair(fleet, fleet.keep)
-    wanted = fleet.world.storage.wanted
+    desired = fleet.world.storage.desired
     # What was declared with an expiry ends by itself; the rest an operator takes back.
-    drains = {name: one for name, one in wanted.maintenance.items() if one.until > 0}
-    services = {key: replace(one, ignored=False) for key, one in wanted.services.items()}
-    declared = wanted.global_maintenance
+    drains = {name: one for name, one in desired.maintenance.items() if one.until > 0}
+    services = {key: replace(one, ignored=False) for key, one in desired.services.items()}
+    declared = desired.global_maintenance
     after = replace(
-        wanted,
+        desired,
         maintenance=drains,
         services=services,
         global_maintenance=declared if declared is not None and declared.until > 0 else None,
         disarm="",
     )
-    if after != wanted or not fleet.taken_back:
+    if after != desired or not fleet.taken_back:
         fleet.taken_back = fleet.want(after)
 
 
@@ -141,13 +141,13 @@ def what_is_not_well(fleet: FaultyFleet) -> list[str]:
     manager = fleet.manager()
     if manager is None or manager.state is None:
         return ["there is no manager (L1)"]
-    state, wanted = manager.state, fleet.world.storage.wanted
+    state, desired = manager.state, fleet.world.storage.desired
     problems = []
-    for _service_id, service in sorted(wanted.services.items()):
+    for _service_id, service in sorted(desired.services.items()):
         why = _service_trouble(fleet, state, service)
         if why:
             problems.append(why)
-    for service_id in sorted(set(state.services) - set(wanted.services)):
+    for service_id in sorted(set(state.services) - set(desired.services)):
         if state.services[service_id].state is not ServiceState.ERROR:
             problems.append(f"{service_id} is not forgotten (L2)")
     for name, machine in fleet.world.machines.items():
@@ -243,8 +243,8 @@ def _go_on(fleet: FaultyFleet) -> None:
     for machine in machines:
         # Of a fence that was sent after a record that went back nobody knows any more.
         lost = fleet.went_back and not machine.on
-        wanted = lost or _was_shut_down(fleet, machine) or _is_waited_for(fleet, machine)
-        if nobody or (wanted and not machine.device.stays_off):
+        desired = lost or _was_shut_down(fleet, machine) or _is_waited_for(fleet, machine)
+        if nobody or (desired and not machine.device.stays_off):
             # Its operator shut it down, or nobody is left to switch it on.
             fleet.world.power_on(machine)
     fleet.world.timeline.run_until(fleet.world.now + STEP)

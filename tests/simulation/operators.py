@@ -17,8 +17,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     IGNORE,
     MOVE,
     STOP,
+    DesiredState,
     Request,
-    Wanted,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
@@ -69,12 +69,12 @@ def _maintenance(fleet: FaultyFleet, words: Sequence[str], options: Options) -> 
     until = wall + float(options["for"]) if "for" in options else 0.0
     one = Maintenance("asked for", "operator", wall, until)
     fleet.world.say("global maintenance is declared")
-    fleet.want(fleet.world.storage.wanted.with_global_maintenance(one))
+    fleet.want(fleet.world.storage.desired.with_global_maintenance(one))
 
 
 def _end_maintenance(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     fleet.world.say("the declared global maintenance is ended")
-    fleet.want(fleet.world.storage.wanted.without_global_maintenance())
+    fleet.want(fleet.world.storage.desired.without_global_maintenance())
 
 
 def _drain(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
@@ -82,99 +82,99 @@ def _drain(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     until = wall + float(options["for"]) if "for" in options else 0.0
     fleet.world.say(f"{words[0]} is drained")
     one = Maintenance("asked for", "operator", wall, until)
-    fleet.want(fleet.world.storage.wanted.with_maintenance(words[0], one))
+    fleet.want(fleet.world.storage.desired.with_maintenance(words[0], one))
 
 
 def _undrain(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     fleet.world.say(f"{words[0]} is taken up again")
-    fleet.want(fleet.world.storage.wanted.without_maintenance(words[0]))
+    fleet.want(fleet.world.storage.desired.without_maintenance(words[0]))
 
 
 def _disarm(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
-    wanted = fleet.world.storage.wanted
-    if wanted.disarm:
+    desired = fleet.world.storage.desired
+    if desired.disarm:
         return
     fleet.world.say(f"the cluster is to be disarmed: {words[0]}")
-    fleet.want(wanted.with_disarm(words[0]))
+    fleet.want(desired.with_disarm(words[0]))
     if "for" in options:
         fleet.world.later(float(options["for"]), _arm, fleet, (), {})
 
 
 def _arm(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     fleet.world.say("the cluster is to be armed")
-    fleet.want(fleet.world.storage.wanted.with_disarm(""))
+    fleet.want(fleet.world.storage.desired.with_disarm(""))
 
 
 def _change(**values: object) -> Act:
     """Return an action that declares a service with other values."""
 
     def act(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
-        wanted = fleet.world.storage.wanted
-        service = wanted.services.get(words[0])
+        desired = fleet.world.storage.desired
+        service = desired.services.get(words[0])
         if service is not None:
             said = ", ".join(f"{key} {value}" for key, value in values.items())
             fleet.world.say(f"{words[0]} is declared: {said}")
-            fleet.want(wanted.with_service(replace(service, **values)))  # type: ignore[arg-type]
+            fleet.want(desired.with_service(replace(service, **values)))  # type: ignore[arg-type]
 
     return act
 
 
 def _redefine(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """A service gets another definition, so that it is to be restarted."""
-    wanted = fleet.world.storage.wanted
-    service = wanted.services.get(words[0])
+    desired = fleet.world.storage.desired
+    service = desired.services.get(words[0])
     if service is None:
         return
     first = service.resources[0]
-    version = f"{wanted.version + 1}"
+    version = f"{desired.version + 1}"
     resources = (replace(first, parameters={"version": version}), *service.resources[1:])
     fleet.world.say(f"{words[0]} is redefined")
-    fleet.want(wanted.with_service(replace(service, resources=resources)))
+    fleet.want(desired.with_service(replace(service, resources=resources)))
 
 
 def _remove(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
-    wanted: Wanted = fleet.world.storage.wanted
-    for rule in wanted.rules():
+    desired: DesiredState = fleet.world.storage.desired
+    for rule in desired.rules():
         if words[0] in rule.services:
-            wanted = wanted.without_rule(rule.name)
+            desired = desired.without_rule(rule.name)
     try:
-        wanted = wanted.without_service(words[0])
+        desired = desired.without_service(words[0])
     except InputError as error:
         fleet.world.say(f"{words[0]} cannot be removed: {error}")
         return
     fleet.world.say(f"{words[0]} is removed")
-    fleet.want(wanted)
+    fleet.want(desired)
 
 
 def _unrule(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
-    fleet.want(fleet.world.storage.wanted.without_rule(words[0]))
+    fleet.want(fleet.world.storage.desired.without_rule(words[0]))
 
 
 def _move(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
-    wanted = fleet.world.storage.wanted
-    if words[0] in wanted.services:
+    desired = fleet.world.storage.desired
+    if words[0] in desired.services:
         request = Request(MOVE, _wall(fleet), words[1], live=options.get("live") != "no")
         fleet.rules.asked_for.add(words[1])
         fleet.world.say(f"{words[0]} is asked to go to {words[1]}")
-        fleet.want(wanted.with_request(words[0], request))
+        fleet.want(desired.with_request(words[0], request))
 
 
 def _pin(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
-    fleet.want(fleet.world.storage.wanted.with_pin(words[0], words[1]))
+    fleet.want(fleet.world.storage.desired.with_pin(words[0], words[1]))
 
 
 def _unpin(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
-    fleet.want(fleet.world.storage.wanted.without_pin(words[0]))
+    fleet.want(fleet.world.storage.desired.without_pin(words[0]))
 
 
 def _stop_within(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
-    wanted = fleet.world.storage.wanted
-    service = wanted.services.get(words[0])
+    desired = fleet.world.storage.desired
+    service = desired.services.get(words[0])
     if service is not None:
         request = Request(STOP, _wall(fleet), timeout=float(words[1]))
-        wanted = wanted.with_service(replace(service, state=STOPPED))
+        desired = desired.with_service(replace(service, state=STOPPED))
         fleet.world.say(f"{words[0]} is asked to stop within {words[1]} s")
-        fleet.want(wanted.with_request(words[0], request))
+        fleet.want(desired.with_request(words[0], request))
 
 
 def _shutdown(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
@@ -206,7 +206,7 @@ def _run_first(fleet: FaultyFleet, words: Sequence[str], options: Options) -> No
     world, service_id = fleet.world, words[0]
     record, target = world.storage.manager_record(), machines(fleet, words[1])[0]
     known = record is not None and service_id in {*record.services, *record.ignored}
-    declared = service_id in world.storage.wanted.services
+    declared = service_id in world.storage.desired.services
     if known or declared or world.where(service_id) or not target.awake:
         return
     if _is_going_down(fleet, target):
@@ -220,7 +220,7 @@ def _declare_on(fleet: FaultyFleet, service_id: str, node: str) -> None:
     options = {"node": node, "restarts": "0", "monitor": "2"}
     fleet.world.say(f"{service_id} is declared on {node}")
     action = Action(fleet.world.now, "service", (service_id,), options)
-    fleet.want(declare(fleet.world.storage.wanted, action))
+    fleet.want(declare(fleet.world.storage.desired, action))
 
 
 def _move_by_hand(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
@@ -232,7 +232,7 @@ def _move_by_hand(fleet: FaultyFleet, words: Sequence[str], options: Options) ->
     """
     world, service_id = fleet.world, words[0]
     target, there = machines(fleet, words[1])[0], world.where(words[0])
-    left = service_id in world.storage.wanted.services and _is_left_by_disarm(fleet, target)
+    left = service_id in world.storage.desired.services and _is_left_by_disarm(fleet, target)
     if not (left or _is_ignored(fleet, service_id)):
         return
     if not all(one.awake for one in (target, *there)) or _is_going_down(fleet, target):
@@ -260,7 +260,7 @@ def _is_left_by_disarm(fleet: FaultyFleet, target: Machine) -> bool:
         return False
     status = record.nodes.get(target.name)
     online = status is not None and status.state is NodeState.ONLINE
-    return online and target.storage and storage.wanted.disarm == IGNORE
+    return online and target.storage and storage.desired.disarm == IGNORE
 
 
 def _is_ignored(fleet: FaultyFleet, service_id: str) -> bool:
@@ -269,7 +269,7 @@ def _is_ignored(fleet: FaultyFleet, service_id: str) -> bool:
     It may go to any machine that is up then, whatever the manager takes that for.
     """
     world = fleet.world
-    record, service = world.storage.manager_record(), world.storage.wanted.services.get(service_id)
+    record, service = world.storage.manager_record(), world.storage.desired.services.get(service_id)
     if service is None or not service.ignored or record is None:
         return False
     reports = [world.storage.report(one.name) for one in world.machines.values() if one.on]

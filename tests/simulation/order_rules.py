@@ -164,12 +164,12 @@ class OrderRules:
         A maintenance with an expiry may have ended by the candidate's clock.
         """
         storage = self._world.storage
-        state, wanted = storage.manager_record(), storage.wanted
-        if state is None or max(storage.wanted_at, self._rules.disarmed_at) > begun:
+        state, desired = storage.manager_record(), storage.desired
+        if state is None or max(storage.desired_at, self._rules.disarmed_at) > begun:
             return
-        if state.disarm == DISARMED and wanted.disarm == state.disarm_mode:
+        if state.disarm == DISARMED and desired.disarm == state.disarm_mode:
             self._rules.broken("S10", f"{by} fences {node} while the cluster is disarmed")
-        hold = wanted.in_force(state.ended).global_maintenance
+        hold = desired.in_force(state.ended).global_maintenance
         if hold is not None and not hold.until:
             text = f"{by} fences {node} in a global maintenance that was declared"
             self._rules.broken("S10", text)

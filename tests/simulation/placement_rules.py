@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     ClusterState,
@@ -38,36 +38,38 @@ class PlacementRules:
         """Report what is wrong to *broken*, with its rule."""
         self._broken = broken
 
-    def records(self, name: str, before: ClusterState, state: ClusterState, wanted: Wanted) -> None:
+    def records(
+        self, name: str, before: ClusterState, state: ClusterState, desired: DesiredState
+    ) -> None:
         """S11: what a manager newly places in *state* has all that it takes there.
 
         Services that a node runs already, or that are found in a probe, are not placed.  Of a
         configuration that the manager does not have yet nothing follows.
         """
-        if (state.generation, state.config_version) != (wanted.generation, wanted.version):
+        if (state.generation, state.config_version) != (desired.generation, desired.version):
             return
-        if before.epoch != state.epoch or wanted.limits is None:
+        if before.epoch != state.epoch or desired.limits is None:
             return
         for service_id, status in state.services.items():
             last = before.services.get(service_id)
-            service = wanted.services.get(service_id)
+            service = desired.services.get(service_id)
             if service is None or not service.utilization or last is None:
                 continue
             if last.state is ServiceState.PROBE or status.state in NOT_PLACED:
                 continue
             for node in sorted(_where(status) - _where(last)):
-                self._has_all(name, service_id, node, state, wanted)
+                self._has_all(name, service_id, node, state, desired)
 
     def _has_all(
-        self, name: str, service_id: str, node: str, state: ClusterState, wanted: Wanted
+        self, name: str, service_id: str, node: str, state: ClusterState, desired: DesiredState
     ) -> None:
         has: Mapping[str, int] = {}
-        if node in wanted.properties:
-            has = wanted.properties[node].capacity
-        for resource in wanted.services[service_id].utilization:
+        if node in desired.properties:
+            has = desired.properties[node].capacity
+        for resource in desired.services[service_id].utilization:
             taken = sum(
                 one.utilization.get(resource, 0)
-                for key, one in wanted.services.items()
+                for key, one in desired.services.items()
                 if key in state.services and node in _where(state.services[key])
             )
             if taken > has.get(resource, 0):

@@ -62,7 +62,7 @@ class Play:
         self.failed: list[str] = []
         self._told: set[Expectation] = set()
         world = self.fleet.world
-        world.storage.wanted = scenario.wanted
+        world.storage.desired = scenario.desired
         for name, room in scenario.room.items():
             world.machines[name].room = room
         for name in set(scenario.virtual) & set(world.machines):
@@ -99,11 +99,11 @@ class Play:
             ACTIONS[action.verb].act(self.fleet, action.words, action.options)
             return
         try:
-            wanted = declare(self.fleet.world.storage.wanted, action)
+            desired = declare(self.fleet.world.storage.desired, action)
         except HoldfastError as error:
             self.fleet.world.say(f"refused: {error}")
             return
-        if self.fleet.want(wanted):
+        if self.fleet.want(desired):
             self.fleet.world.say(" ".join((action.verb, *action.words)) + " is declared")
 
     def _watch(self, watched: tuple[Expectation, ...]) -> None:

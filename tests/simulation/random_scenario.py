@@ -18,7 +18,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model import profiles
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     Timing,
@@ -121,9 +121,9 @@ def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
     chance = random.Random(seed)
     sizes = range(6, 15) if drawing == CROWDS else (3, 3, 3, 4, 5)
     nodes = tuple(f"n{number}" for number in range(1, chance.choice(sizes) + 1))
-    wanted = _wanted(chance, nodes)
+    desired = _desired(chance, nodes)
     if drawing == SCARCE:
-        wanted = _with_few_resources(chance, nodes, wanted)
+        desired = _with_few_resources(chance, nodes, desired)
     settings = Settings(
         watchdogs=chance.random() < 0.5,
         lease_fails=8.0,
@@ -137,7 +137,7 @@ def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
         # With the default each of so few nodes would be a standby.
         timing=replace(TIMING, standbys=1 + seed % 3),
     )
-    services = sorted(wanted.services)
+    services = sorted(desired.services)
     length = SAFETY_LENGTH
     virtual: tuple[str, ...] = ()
     if drawing == CLOSE:
@@ -181,7 +181,7 @@ def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
         name=f"seed-{seed}",
         nodes=nodes,
         settings=settings,
-        wanted=wanted,
+        desired=desired,
         actions=tuple(actions),
         seed=seed,
         length=length,
@@ -282,11 +282,11 @@ def _texts(options: Mapping[str, object]) -> dict[str, str]:
     }
 
 
-def _wanted(chance: random.Random, nodes: Sequence[str]) -> Wanted:
-    wanted = Wanted(version=1)
+def _desired(chance: random.Random, nodes: Sequence[str]) -> DesiredState:
+    desired = DesiredState(version=1)
     for number in range(chance.randint(1, 4)):
-        wanted = wanted.with_service(_service(chance, f"s{number}"))
-    ids = sorted(wanted.services)
+        desired = desired.with_service(_service(chance, f"s{number}"))
+    ids = sorted(desired.services)
     policy = Policy(
         shutdown=chance.choice(SHUTDOWN_POLICIES),
         shutdown_timeout=20.0,
@@ -294,42 +294,46 @@ def _wanted(chance: random.Random, nodes: Sequence[str]) -> Wanted:
         rebalance=chance.random() < 0.2,
         rebalance_hold=1,
     )
-    wanted = replace(wanted, policy=policy)
+    desired = replace(desired, policy=policy)
     if chance.random() < 0.5:
         services = tuple(chance.sample(ids, chance.randint(1, len(ids))))
         priorities = {node: chance.randint(0, 2) for node in chance.sample(list(nodes), 2)}
         strict = chance.random() < 0.3
-        wanted = wanted.with_rule(NodeRule("where", services, priorities, strict=strict))
+        desired = desired.with_rule(NodeRule("where", services, priorities, strict=strict))
     if len(ids) > 1 and chance.random() < 0.6:
         kind = chance.choice(("apart", "together"))
-        wanted = wanted.with_rule(ServiceRule("pair", tuple(chance.sample(ids, 2)), kind))
-    return wanted
+        desired = desired.with_rule(ServiceRule("pair", tuple(chance.sample(ids, 2)), kind))
+    return desired
 
 
-def _with_few_resources(chance: random.Random, nodes: Sequence[str], wanted: Wanted) -> Wanted:
-    """Return *wanted* with services that take resources, and nodes that have few of them."""
-    for number in range(len(wanted.services), 6):
-        wanted = wanted.with_service(_service(chance, f"s{number}"))
-    for one in list(wanted.services.values()):
+def _with_few_resources(
+    chance: random.Random, nodes: Sequence[str], desired: DesiredState
+) -> DesiredState:
+    """Return *desired* with services that take resources, and nodes that have few of them."""
+    for number in range(len(desired.services), 6):
+        desired = desired.with_service(_service(chance, f"s{number}"))
+    for one in list(desired.services.values()):
         uses = {"gpu": chance.randint(0, 2), "licence": int(chance.random() < 0.2)}
         uses = {name: amount for name, amount in uses.items() if amount}
-        wanted = wanted.with_service(replace(one, utilization=uses))
+        desired = desired.with_service(replace(one, utilization=uses))
     for node in nodes:
         gpus = chance.randint(1, 4)
         capacity = {"gpu": gpus, "licence": chance.randint(0, 1)}
         safety = {"gpu": chance.randint(0, gpus)} if chance.random() < 0.5 else {}
         site = {"site": chance.choice("xyz")}
-        wanted = wanted.with_properties(NodeProperties(node, capacity, safety, site))
-    ids = sorted(wanted.services)
+        desired = desired.with_properties(NodeProperties(node, capacity, safety, site))
+    ids = sorted(desired.services)
     for name in ("sites", "racks"):
         if chance.random() < 0.5:
             members = tuple(chance.sample(ids, chance.randint(2, 4)))
             affinity = chance.choice((APART, TOGETHER))
             number = chance.randint(2, len(members)) if affinity == APART else 0
             strict = chance.random() < 0.3
-            wanted = wanted.with_rule(LocationRule(name, members, affinity, "site", number, strict))
-    policy = replace(wanted.policy, placement=chance.choice(PLACEMENTS))
-    return replace(wanted, policy=policy)
+            desired = desired.with_rule(
+                LocationRule(name, members, affinity, "site", number, strict)
+            )
+    policy = replace(desired.policy, placement=chance.choice(PLACEMENTS))
+    return replace(desired, policy=policy)
 
 
 def _service(chance: random.Random, service_id: str) -> Service:

@@ -38,16 +38,16 @@ def read_records(fleet: FaultyFleet, machine: Machine, reports: Mapping[str, Rep
     storage = fleet.world.storage
     state, unreadable = storage.newest_manager()
     damaged = ["a record is damaged: the manager's"] if unreadable else []
-    if not storage.wanted_readable:
+    if not storage.desired_readable:
         damaged.append("a record is damaged: the configuration")
     return compare(
         state,
-        storage.wanted,
+        storage.desired,
         1,
         known_floors(reports, machine.name, machine.kept.read()[1]),
         storage.lease_versions(),
         damaged,
-        configuration_older=not storage.wanted_readable,
+        configuration_older=not storage.desired_readable,
     )
 
 
@@ -79,6 +79,6 @@ def repair(fleet: FaultyFleet, keep: Keep) -> Repair | None:
     storage.note_leases(world.now)
     done = replace(done, after=replace(done.after, version=storage.configuration_lease))
     storage.configuration.put(done.after, world.now)
-    storage.wanted_at = world.now
+    storage.desired_at = world.now
     world.after_change(None)
     return done

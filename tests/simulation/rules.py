@@ -158,7 +158,7 @@ class Rules(Checks):
         self._orders.works(crm.machine, crm.looked_at)
         self._written(name, before, state, crm.looked_at)
         if before is not None and before.services is not state.services:
-            self._placement.records(name, before, state, self._world.storage.wanted)
+            self._placement.records(name, before, state, self._world.storage.desired)
         for node in _fences_for_silence(before, state):
             self.announces(crm, node)
 
@@ -310,9 +310,9 @@ class Rules(Checks):
 
     def in_maintenance(self, state: ClusterState, begun: float) -> bool:
         """Return whether global maintenance is set on the whiteboard, or declared and in force."""
-        wanted = self._world.storage.wanted
-        declared = wanted.global_maintenance
-        if (state.generation, state.config_version) != (wanted.generation, wanted.version):
+        desired = self._world.storage.desired
+        declared = desired.global_maintenance
+        if (state.generation, state.config_version) != (desired.generation, desired.version):
             # The manager has not read this configuration yet.
             return False
         if declared is None or declared.identity == state.ended.get(""):
@@ -335,10 +335,10 @@ class Rules(Checks):
         """
         world, service_id = self._world, job.service.id
         record = world.storage.manager_record()
-        wanted = world.storage.wanted
-        if record is None or self._given.get(job.uid) != (wanted.generation, wanted.version):
+        desired = world.storage.desired
+        if record is None or self._given.get(job.uid) != (desired.generation, desired.version):
             return
-        rule = wanted.node_rule_of(service_id)
+        rule = desired.node_rule_of(service_id)
         if (
             rule is not None
             and rule.strict
@@ -347,7 +347,7 @@ class Rules(Checks):
         ):
             self.broken("S11", f"{service_id} is started on {machine.name} against {rule.name!r}")
         unknown = self._looked_for.get(job.uid, frozenset())
-        for other in sorted(wanted.partners(service_id, "apart") - unknown):
+        for other in sorted(desired.partners(service_id, "apart") - unknown):
             if machine.active.get(other) != "running":
                 continue
             status = record.services.get(other)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.settings import (
     Settings,
@@ -53,7 +53,7 @@ class Scenario:
     title: str = ""
     nodes: tuple[str, ...] = ("n1", "n2", "n3")
     settings: Settings = field(default_factory=Settings)
-    wanted: Wanted = field(default_factory=Wanted)
+    desired: DesiredState = field(default_factory=DesiredState)
     room: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     actions: tuple[Action, ...] = ()
     expectations: tuple[Expectation, ...] = ()

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     Timing,
@@ -87,12 +87,12 @@ def write_scenario(scenario: Scenario) -> str:
         lines.append(f"virtual {' '.join(scenario.virtual)}")
     if not scenario.running:
         lines.append("all off")
-    wanted = scenario.wanted
-    lines += [service_statement(one) for one in _in_order(wanted)]
-    lines += [rule_statement(one) for one in wanted.rules()]
-    lines += [properties_statement(one) for _name, one in sorted(wanted.properties.items())]
-    if policy_statement(wanted.policy):
-        lines.append(policy_statement(wanted.policy))
+    desired = scenario.desired
+    lines += [service_statement(one) for one in _in_order(desired)]
+    lines += [rule_statement(one) for one in desired.rules()]
+    lines += [properties_statement(one) for _name, one in sorted(desired.properties.items())]
+    if policy_statement(desired.policy):
+        lines.append(policy_statement(desired.policy))
     lines += [f"room {name} {cpu:g} {memory:g}" for name, (cpu, memory) in scenario.room.items()]
     lines += [_action_statement(one) for one in scenario.actions]
     for one in scenario.expectations:
@@ -100,9 +100,9 @@ def write_scenario(scenario: Scenario) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _in_order(wanted: Wanted) -> list[Service]:
+def _in_order(desired: DesiredState) -> list[Service]:
     """Return the services with each after those after which it is started."""
-    waiting = [wanted.services[key] for key in sorted(wanted.services)]
+    waiting = [desired.services[key] for key in sorted(desired.services)]
     found: dict[str, Service] = {}
     while waiting:
         ready = [one for one in waiting if set(one.after) <= set(found)] or waiting
@@ -123,7 +123,7 @@ class _Draft:
 
 def _read(lines: Sequence[tuple[int, str]], where: str) -> Scenario:
     draft = _Draft(Scenario(""))
-    draft.scenario = replace(draft.scenario, wanted=replace(draft.scenario.wanted, version=1))
+    draft.scenario = replace(draft.scenario, desired=replace(draft.scenario.desired, version=1))
     for number, line in lines:
         word, _space, rest = line.partition(" ")
         try:
@@ -214,8 +214,8 @@ def _settings(draft: _Draft, rest: str) -> None:
 def _declared(verb: str) -> Callable[[_Draft, str], None]:
     def read(draft: _Draft, rest: str) -> None:
         words, options = _split(rest)
-        wanted = declare(draft.scenario.wanted, Action(0.0, verb, words, options))
-        draft.scenario = replace(draft.scenario, wanted=wanted)
+        desired = declare(draft.scenario.desired, Action(0.0, verb, words, options))
+        draft.scenario = replace(draft.scenario, desired=desired)
 
     return read
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import HoldfastError
 from ansible_collections.holdfast.ha.tests.simulation.scenario import (
@@ -69,24 +69,24 @@ def _without_actions(scenario: Scenario, still: Callable[[Scenario], bool]) -> S
 
 
 def _without_declarations(scenario: Scenario, still: Callable[[Scenario], bool]) -> Scenario:
-    for rule in scenario.wanted.rules():
-        tried = replace(scenario, wanted=scenario.wanted.without_rule(rule.name))
+    for rule in scenario.desired.rules():
+        tried = replace(scenario, desired=scenario.desired.without_rule(rule.name))
         if still(tried):
             scenario = tried
-    for service_id in sorted(scenario.wanted.services):
-        wanted = _without_service(scenario.wanted, service_id)
-        tried = replace(scenario, wanted=wanted)
-        if wanted.services and still(tried):
+    for service_id in sorted(scenario.desired.services):
+        desired = _without_service(scenario.desired, service_id)
+        tried = replace(scenario, desired=desired)
+        if desired.services and still(tried):
             scenario = tried
-    plain = replace(scenario, wanted=replace(scenario.wanted, policy=Wanted().policy))
+    plain = replace(scenario, desired=replace(scenario.desired, policy=DesiredState().policy))
     return plain if plain != scenario and still(plain) else scenario
 
 
-def _without_service(wanted: Wanted, service_id: str) -> Wanted:
-    for rule in wanted.rules():
+def _without_service(desired: DesiredState, service_id: str) -> DesiredState:
+    for rule in desired.rules():
         if service_id in rule.services:
-            wanted = wanted.without_rule(rule.name)
-    return wanted.without_service(service_id)
+            desired = desired.without_rule(rule.name)
+    return desired.without_service(service_id)
 
 
 def _without_nodes(scenario: Scenario, still: Callable[[Scenario], bool]) -> Scenario:

@@ -119,8 +119,8 @@ def a_busy_node(cluster: EmbeddedCluster, *, managing: bool) -> str:
     if managing:
         cluster.give_a_service(manager)
     nodes = cluster.status()["nodes"]
-    for node, seen in nodes.items():
-        if (node == manager) == managing and seen["services"]:
+    for node, observed in nodes.items():
+        if (node == manager) == managing and observed["services"]:
             return node
     pytest.fail(f"of the nodes beside the manager {manager} none has services: {nodes}")
 

@@ -133,8 +133,8 @@ def _build_layer(layer: str, root: Path, new: Path, log: Path) -> None:
         # In one process, with whose namespace the mount ends.
         _run(log, "sh", "-ec", "\n".join(shlex.join(step) for step in steps))
     _make_small(new)
-    wanted = new / "etc/systemd/system"
-    for link in [*wanted.glob("*.wants/*"), *wanted.glob("*.service"), *wanted.glob("*.socket")]:
+    desired = new / "etc/systemd/system"
+    for link in [*desired.glob("*.wants/*"), *desired.glob("*.service"), *desired.glob("*.socket")]:
         link.unlink()
 
 

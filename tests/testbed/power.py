@@ -182,12 +182,12 @@ def _board(number: int, operation: str, words: list[str]) -> int:
         for word in words:
             sys.stdout.write(f"{word}:{values.get(word, 0)}\n")
         return 0
-    wanted = dict(zip(words[::2], words[1::2]))
-    if "power" in wanted:
-        (switch_on if wanted["power"] == "1" else cut)(number)
-    if "reset" in wanted:
+    desired = dict(zip(words[::2], words[1::2]))
+    if "power" in desired:
+        (switch_on if desired["power"] == "1" else cut)(number)
+    if "reset" in desired:
         reset(number)
-    if "shutdown" in wanted:
+    if "shutdown" in desired:
         press_button(number)
     return 0
 

@@ -63,8 +63,8 @@ def busy_node(deployment: Deployment, *, managing: bool) -> Node:
     for _turn in range(6):
         status = deployment.wait_whole()
         manager = status["manager"]["node"]
-        for name, seen in status["nodes"].items():
-            if seen["services"] and (name == manager) == managing:
+        for name, observed in status["nodes"].items():
+            if observed["services"] and (name == manager) == managing:
                 return deployment.testbed.nodes[name]
         # The manager runs nothing: let another be it.
         deployment.testbed.nodes[manager].run("systemctl", "restart", "holdfast-crm")

@@ -286,8 +286,8 @@ class Soak:
 
     def _is_off_for_good(self, node: Node) -> bool:
         """Return whether nobody will switch a node on: it ran nothing, or its lease ran out."""
-        seen = self._deployment.status()["nodes"][node.name]["state"]
-        return seen in ("offline", "off")
+        observed = self._deployment.status()["nodes"][node.name]["state"]
+        return observed in ("offline", "off")
 
     def _note_hit(self, fault: Fault, lasts: float, node: Node) -> None:
         """Note the nodes to which something was done that can be a reason for a fence."""

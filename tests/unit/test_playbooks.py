@@ -18,7 +18,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._declarations import (
     SERVICE,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     FENCE_REASON,
@@ -201,7 +201,7 @@ def test_what_is_exported_is_what_is_declared_and_compared(name, module):
     assert options == {
         kind: f"{{{{ holdfast_{kind} | default({none}) }}}}" for kind, none in DECLARED.items()
     }
-    assert set(DECLARED) == set(exported(Wanted())) == set(CONFIGURATION.argument_spec)
+    assert set(DECLARED) == set(exported(DesiredState())) == set(CONFIGURATION.argument_spec)
     for kind in DECLARED:
         assert f"'holdfast_{kind}': __exported.{kind}" in text_of("export")
 

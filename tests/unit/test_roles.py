@@ -190,8 +190,8 @@ io_timeout = {io_timeout}
 )
 def test_who_wrote_them_is_no_setting_of_sanlock(present, same):
     read = {"content": base64.b64encode(present.encode()).decode()}
-    wanted = SETTINGS.format(comment="by bob on another", io_timeout=2)
-    known = {"__leases_present": read, "lookup": lambda *_asked: wanted}
+    desired = SETTINGS.format(comment="by bob on another", io_timeout=2)
+    known = {"__leases_present": read, "lookup": lambda *_asked: desired}
     assert (
         evaluated("leases", "__leases_set", **known)
         == evaluated("leases", "__leases_wanted", **known)

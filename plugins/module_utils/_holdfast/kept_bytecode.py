@@ -155,5 +155,5 @@ def _open_folder() -> int | None:
 
 
 def _is_ours(seen: os.stat_result) -> bool:
-    """Return whether only this user can have written what was *seen*."""
+    """Return whether only this user can have written what was *observed*."""
     return seen.st_uid == os.geteuid() and not seen.st_mode & WRITABLE_BY_OTHERS

@@ -277,13 +277,13 @@ def known_machine(power, settings):
     return folder, plug
 
 
-def switch(power, settings, wanted):
+def switch(power, settings, desired):
     """Switch the machine and see that it is as *wanted*."""
     folder, plug = known_machine(power, settings)
-    if bool(power.call("is_on", folder, plug)) is not wanted:
-        power.call("power_on" if wanted else "power_off", folder, plug, settings.power_timeout)
-        if bool(power.call("is_on", folder, plug)) is not wanted:
-            raise Refused(f"the machine {plug} is not {'on' if wanted else 'off'}")
+    if bool(power.call("is_on", folder, plug)) is not desired:
+        power.call("power_on" if desired else "power_off", folder, plug, settings.power_timeout)
+        if bool(power.call("is_on", folder, plug)) is not desired:
+            raise Refused(f"the machine {plug} is not {'on' if desired else 'off'}")
 
 
 def on(settings):

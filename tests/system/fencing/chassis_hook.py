@@ -36,10 +36,10 @@ def main() -> int:
         return 0
     if operation != "set":
         return 1
-    wanted = dict(zip(words[::2], words[1::2]))
+    desired = dict(zip(words[::2], words[1::2]))
     deaf = "deaf" in (Path(folder) / "faults").read_text().split()
-    if "power" in wanted and not deaf:
-        return 0 if (switch_on if wanted["power"] == "1" else switch_off)(machine) else 1
+    if "power" in desired and not deaf:
+        return 0 if (switch_on if desired["power"] == "1" else switch_off)(machine) else 1
     return 0
 
 

@@ -78,8 +78,8 @@ class Kind:
 def _ipmi(_folder: Path) -> Iterator[Device]:
     with ipmi_boards.boards(1) as (board,):
 
-        def hang(wanted: bool) -> None:
-            (board.be_stuck if wanted else board.go_on)()
+        def hang(desired: bool) -> None:
+            (board.be_stuck if desired else board.go_on)()
 
         yield Device(
             agent="fence_ipmilan",
@@ -97,11 +97,11 @@ def _ipmi(_folder: Path) -> Iterator[Device]:
 def _snmp(_folder: Path, version: str) -> Iterator[Device]:
     with snmp_outlets.outlets(["other", "node"]) as made:
 
-        def hang(wanted: bool) -> None:
-            made.silent = wanted
+        def hang(desired: bool) -> None:
+            made.silent = desired
 
-        def be_deaf(wanted: bool) -> None:
-            made.deaf = wanted
+        def be_deaf(desired: bool) -> None:
+            made.deaf = desired
 
         yield Device(
             agent="fence_apc_snmp",
@@ -130,11 +130,11 @@ def _snmp_2c(folder: Path) -> AbstractContextManager[Device]:
 def _redfish(folder: Path) -> Iterator[Device]:
     with redfish_board.redfish_board(folder) as board:
 
-        def hang(wanted: bool) -> None:
-            board.silent = wanted
+        def hang(desired: bool) -> None:
+            board.silent = desired
 
-        def be_deaf(wanted: bool) -> None:
-            board.deaf = wanted
+        def be_deaf(desired: bool) -> None:
+            board.deaf = desired
 
         yield Device(
             agent="fence_redfish",
@@ -188,8 +188,8 @@ def _virt(folder: Path) -> Iterator[Device]:
     with _daemon(command, folder / "log") as daemon:
         _wait_for_port(port, daemon)
 
-        def hang(wanted: bool) -> None:
-            daemon.send_signal(signal.SIGSTOP if wanted else signal.SIGCONT)
+        def hang(desired: bool) -> None:
+            daemon.send_signal(signal.SIGSTOP if desired else signal.SIGCONT)
 
         yield Device(
             agent=shutil.which("fence_virt") or "fence_virt",

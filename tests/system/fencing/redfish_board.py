@@ -61,8 +61,8 @@ class RedfishBoard:
         return not self._awake.is_set()
 
     @silent.setter
-    def silent(self, wanted: bool) -> None:
-        (self._awake.clear if wanted else self._awake.set)()
+    def silent(self, desired: bool) -> None:
+        (self._awake.clear if desired else self._awake.set)()
 
     def start(self) -> None:
         self._thread.start()

@@ -63,10 +63,10 @@ def configuration(device, timeout=30.0, plug=None, **parameters):
     )
 
 
-def refused(wanted, timeout, device):
-    """Fence by *wanted*; make sure that it fails in time, and return why."""
+def refused(desired, timeout, device):
+    """Fence by *desired*; make sure that it fails in time, and return why."""
     began = time.monotonic()
-    result = power_off(wanted, "n1")
+    result = power_off(desired, "n1")
     assert time.monotonic() - began < timeout + LOOSE
     assert (result.confirmed, result.evidence, result.confirmed_at) == (False, "none", None)
     assert result.reason.startswith("level 1: d")
@@ -76,16 +76,16 @@ def refused(wanted, timeout, device):
 
 
 def test_a_machine_is_switched_off_and_on_and_the_device_agrees(device):
-    wanted = configuration(device)
-    assert check_fence_agents(wanted) == {"d": device.evidence}
-    assert power_status(wanted, "n1").power == "on"
-    off = power_off(wanted, "n1")
+    desired = configuration(device)
+    assert check_fence_agents(desired) == {"d": device.evidence}
+    assert power_status(desired, "n1").power == "on"
+    off = power_off(desired, "n1")
     assert (off.confirmed, off.evidence, off.power) == (True, device.evidence, "off"), off.reason
     assert (off.proof_at is not None) is (device.evidence == "device-verified")
-    assert power_status(wanted, "n1").power == "off"
+    assert power_status(desired, "n1").power == "off"
     if device.is_on is not None:
         assert not device.is_on()
-    on = power_on(wanted, "n1")
+    on = power_on(desired, "n1")
     assert (on.confirmed, on.power) == (True, "on"), on.reason
     if device.is_on is not None:
         assert device.is_on()
@@ -104,8 +104,8 @@ def test_a_device_that_takes_all_and_never_answers_is_given_up_at_the_deadline(d
 @kinds_that_can("be_deaf")
 def test_a_device_that_says_off_and_stays_on_is_no_proof(device):
     device.be_deaf(True)
-    wanted = configuration(device, 12.0, power_timeout=1)
-    assert "its status is on, not off" in refused(wanted, 12.0, device)
+    desired = configuration(device, 12.0, power_timeout=1)
+    assert "its status is on, not off" in refused(desired, 12.0, device)
 
 
 @kinds_that_can("wrong_secret")
@@ -122,23 +122,23 @@ def by_wrong_plug(device, timeout):
 
 @kinds_that_can("wrong_plug")
 def test_a_plug_that_does_not_exist_is_never_proved_off(device):
-    wanted = by_wrong_plug(device, 8.0)
-    refused(wanted, 8.0, device)
-    status = power_status(wanted, "n1")
+    desired = by_wrong_plug(device, 8.0)
+    refused(desired, 8.0, device)
+    status = power_status(desired, "n1")
     assert (status.power, status.evidence, status.proof_at) == ("unknown", "none", None)
 
 
 @kinds_that_can("wrong_plug")
 def test_a_plug_that_does_not_exist_is_found_by_a_rehearsal(device):
-    wanted = by_wrong_plug(device, 10.0)
-    (verdict,) = judge(wanted, ask(wanted, ["n1"]), ["n1"], ["n1"])
+    desired = by_wrong_plug(device, 10.0)
+    (verdict,) = judge(desired, ask(desired, ["n1"]), ["n1"], ["n1"])
     assert verdict.verdict == "fails"
     assert verdict.problems
 
 
 def test_a_rehearsal_of_a_device_that_is_well_works_and_switches_nothing(device):
-    wanted = configuration(device)
-    (verdict,) = judge(wanted, ask(wanted, ["n1"]), ["n1"], ["n1"])
+    desired = configuration(device)
+    (verdict,) = judge(desired, ask(desired, ["n1"]), ["n1"], ["n1"])
     proof = device.evidence == "device-verified"
     assert verdict.verdict == ("works" if proof else "degraded"), verdict.problems
     assert verdict.evidence == device.evidence
@@ -161,14 +161,14 @@ def kdump_configuration(timeout):
 )
 @pytest.mark.parametrize("dumping", [False, True])
 def test_a_kernel_dump_is_a_gate_that_alone_proves_nothing(dumping):
-    wanted = kdump_configuration(20.0)
-    assert check_fence_agents(wanted) == {"d": "gate"}
+    desired = kdump_configuration(20.0)
+    assert check_fence_agents(desired) == {"d": "gate"}
     sender = None
     if dumping:
         command = [SENDER, "-i", "1", "-c", "20", "127.0.0.1"]
         sender = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     try:
-        result = power_off(wanted, "n1")
+        result = power_off(desired, "n1")
     finally:
         if sender is not None:
             sender.kill()

@@ -55,14 +55,14 @@ def test_a_lease_of_a_dead_node_is_had_at_once_when_its_host_lease_is_set_free(c
     assert eventually(lambda: dead.acquire("configuration"))
     cluster.cut_power(3)
     dead.kill()
-    seen = first.host(3)
+    observed = first.host(3)
     _wait_until_sanlock_waits(cluster, {1: (first, "manager"), 2: (second, "configuration")})
     assert cluster.client(1, "status").count(":manager:") == 1
     assert children(first) == 1, "there is never a second try beside the first"
     second.release("configuration")
     assert second.acquire("configuration") is None
 
-    first.free_host(3, seen.generation, first.host(3).timestamp)
+    first.free_host(3, observed.generation, first.host(3).timestamp)
     taken, seconds = timed(eventually, lambda: first.acquire("manager"), 20.0)
     print(f"{cluster.kind}: granted {seconds:.2f} s after the host lease was set free")
     assert taken > version

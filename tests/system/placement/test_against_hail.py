@@ -68,20 +68,20 @@ def some_options(seed):
 @needs_hail
 def test_every_answer_is_hails_or_differs_for_a_known_reason(ours):
     unexplained = []
-    seen = collections.Counter()
+    observed = collections.Counter()
     for seed in range(FIRST, FIRST + COUNT):
         request = random_request(seed)
         text, options = json.dumps(request), some_options(seed)
         theirs, mine = hail(text, options), ours(text, options)
-        seen[request["request"]["type"]] += 1
+        observed[request["request"]["type"]] += 1
         if theirs != mine:
             reason = explain(theirs, mine, request)
-            seen[f"different: {reason}"] += 1
+            observed[f"different: {reason}"] += 1
             if reason is None:
                 unexplained.append((seed, theirs, mine))
-    sys.stdout.write(f"{dict(seen)}\n")
+    sys.stdout.write(f"{dict(observed)}\n")
     assert not unexplained, unexplained[:3]
-    assert COUNT < 500 or len(seen) >= 6
+    assert COUNT < 500 or len(observed) >= 6
 
 
 SIZES = (

@@ -93,8 +93,8 @@ def declare_one_with_a_secret(cluster: EmbeddedCluster) -> None:
 
 def secret_of_one(cluster: EmbeddedCluster) -> str:
     """Return the password of the service ``guarded`` as it is declared."""
-    wanted = read_configuration(load(cluster.config("n1")))
-    return wanted.services["guarded"].resources[0].parameters["password"]
+    desired = read_configuration(load(cluster.config("n1")))
+    return desired.services["guarded"].resources[0].parameters["password"]
 
 
 def test_an_export_recreates_what_it_is_of_and_drift_is_told(

@@ -156,9 +156,9 @@ class _Course:
     ) -> OcfResult:
         result = perform(self._resource, action, interval=interval, run=run)
         if result.exit_status not in codes:
-            wanted = " or ".join(map(str, sorted(codes)))
+            desired = " or ".join(map(str, sorted(codes)))
             when = "" if run is not without_binaries else " without any program"
-            self.problems.append(f"expected {wanted}{when}, got {result}")
+            self.problems.append(f"expected {desired}{when}, got {result}")
             if vital:
                 raise _Aborted
         return result

@@ -107,7 +107,7 @@ class CommandLines:
 
     def __init__(self) -> None:
         """Nothing is seen yet."""
-        self.seen: set[bytes] = set()
+        self.observed: set[bytes] = set()
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
 
@@ -128,7 +128,7 @@ class CommandLines:
 
     def texts(self) -> Iterator[tuple[str, bytes]]:
         """Return what was seen."""
-        for line in self.seen:
+        for line in self.observed:
             words = line.replace(b"\0", b" ").decode("utf-8", "replace")
             yield f"the command line {words[:200]}", line
 
@@ -136,6 +136,6 @@ class CommandLines:
         while not self._ends.wait(0.01):
             for path in Path("/proc").glob("[0-9]*/cmdline"):
                 try:
-                    self.seen.add(path.read_bytes())
+                    self.observed.add(path.read_bytes())
                 except OSError:
                     continue

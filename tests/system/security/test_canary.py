@@ -251,9 +251,9 @@ def environments(cluster: EmbeddedCluster) -> Iterator[tuple[str, bytes]]:
 
 def test_no_secret_leaves_its_place(session: Session) -> None:
     cluster = session.cluster
-    with CommandLines() as seen:
+    with CommandLines() as observed:
         operate(session)
-    shown = [*session.said, *seen.texts(), *environments(cluster)]
+    shown = [*session.said, *observed.texts(), *environments(cluster)]
     assert leaks(session.secrets, shown) == []
     # What was declared by an earlier version is on the storage, and in a node's copy of its report.
     out_of_place = {name: one for name, one in session.secrets.items() if name not in INLINE}
@@ -284,7 +284,7 @@ def test_a_planted_leak_is_found(tmp_path: Path, spelling: Any) -> None:
     (told,) = leaks(secrets, files_below(tmp_path))
     assert "'planted' is in the file" in told
     assert leaks(secrets, files_below(tmp_path, [tmp_path / "log"])) == []
-    with CommandLines() as seen:
+    with CommandLines() as observed:
         subprocess.run(["sh", "-c", "sleep 0.5", spelling(secrets["planted"])], check=True)
-    (told,) = leaks(secrets, seen.texts())
+    (told,) = leaks(secrets, observed.texts())
     assert "the command line sh" in told

@@ -90,8 +90,8 @@ def test_both_daemons_can_write_again_when_storage_that_failed_for_a_moment_is_b
     for unit in ("holdfast-lrm", "holdfast-crm"):
         daemon = str(node.main_process(f"{unit}.service"))
         for path in (FOLDER, f"{FOLDER}/{CLUSTER}.lockspace"):
-            seen = node.run("nsenter", "-t", daemon, "-m", "test", "-w", path, check=False)
-            assert seen.returncode == 0, f"{unit} can no longer write {path}"
+            observed = node.run("nsenter", "-t", daemon, "-m", "test", "-w", path, check=False)
+            assert observed.returncode == 0, f"{unit} can no longer write {path}"
 
 
 @pytest.mark.parametrize("seconds", [0.2])

@@ -11,11 +11,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     step as crm_step,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
-    NodeSeen,
-    Seen,
+    ObservedNode,
+    ObservedState,
     Timing,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
@@ -67,9 +67,9 @@ def service(service_id: str = "web", **changes: object) -> Service:
     return replace(Service(service_id, (Resource("r", "ocf:holdfast:x"),)), **changes)
 
 
-def wanted(*services: Service, **changes: object) -> Wanted:
-    """Return a wanted configuration."""
-    return Wanted(version=1, services={one.id: one for one in services}, **changes)
+def desired(*services: Service, **changes: object) -> DesiredState:
+    """Return a desired configuration."""
+    return DesiredState(version=1, services={one.id: one for one in services}, **changes)
 
 
 def report(node: str, **changes: object) -> Report:
@@ -77,15 +77,19 @@ def report(node: str, **changes: object) -> Report:
     return Report(node=node, boot=f"{node}-boot1", **changes)
 
 
-def node_seen(node: str, **changes: object) -> NodeSeen:
+def observed_node(node: str, **changes: object) -> ObservedNode:
     """Return what a manager sees of a healthy node."""
-    return replace(NodeSeen(0.5, report=report(node)), **changes)
+    return replace(ObservedNode(0.5, report=report(node)), **changes)
 
 
-def seen(wanted_: Wanted, nodes: Mapping[str, NodeSeen] | None = None, **changes: object) -> Seen:
+def observed(
+    desired_: DesiredState, nodes: Mapping[str, ObservedNode] | None = None, **changes: object
+) -> ObservedState:
     """Return what a manager sees: all nodes healthy but for those given."""
-    all_nodes = {node: node_seen(node) for node in NODES}
-    return Seen(100.0, 1000.0, wanted_, 1, nodes={**all_nodes, **(nodes or {})}, **changes)
+    all_nodes = {node: observed_node(node) for node in NODES}
+    return ObservedState(
+        100.0, 1000.0, desired_, 1, nodes={**all_nodes, **(nodes or {})}, **changes
+    )
 
 
 def state(
@@ -120,17 +124,17 @@ def says(
     uid: str = "7.1",
     one: Service | None = None,
     **changes: object,
-) -> NodeSeen:
+) -> ObservedNode:
     """Return a node whose report gives a command's result and a service's local state."""
     one = one or service()
     results = {uid: CommandResult(one.id, outcome, "text")} if outcome is not None else {}
     services = {}
     if local is not None:
         services[one.id] = LocalService(one, local, uid, reason="local reason", **changes)
-    return node_seen(node, report=report(node, results=results, services=services))
+    return observed_node(node, report=report(node, results=results, services=services))
 
 
-def step(before: ClusterState, look: Seen, rounds: int = 1) -> crm_step.Step:
+def step(before: ClusterState, look: ObservedState, rounds: int = 1) -> crm_step.Step:
     """Return the manager's step; what the last of several rounds with the same sight does."""
     taken = crm_step.step(before, look, TIMING)
     for _turn in range(rounds - 1):

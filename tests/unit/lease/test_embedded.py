@@ -31,7 +31,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
     LeaseArea,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.lockspace import (  # noqa: E501
-    LockspaceWanted,
+    DesiredLockspace,
     apply_lockspace,
     look_lockspace,
     plan_lockspace,
@@ -55,8 +55,8 @@ class Clock:
 @pytest.fixture
 def paths(tmp_path):
     found = cluster_paths(str(tmp_path), "c1")
-    wanted = LockspaceWanted("c1", io_timeout=IO_TIMEOUT)
-    apply_lockspace(plan_lockspace(wanted, look_lockspace(found), found), wanted, found)
+    desired = DesiredLockspace("c1", io_timeout=IO_TIMEOUT)
+    apply_lockspace(plan_lockspace(desired, look_lockspace(found), found), desired, found)
     return found
 
 
@@ -264,8 +264,8 @@ def test_a_lockspace_made_anew_under_a_node_is_noticed(node, paths):
     mine = node(1)
     mine.join("n1")
     mine.acquire("manager")
-    wanted = LockspaceWanted("c1", io_timeout=5, force=True)
-    apply_lockspace(plan_lockspace(wanted, look_lockspace(paths), paths), wanted, paths)
+    desired = DesiredLockspace("c1", io_timeout=5, force=True)
+    apply_lockspace(plan_lockspace(desired, look_lockspace(paths), paths), desired, paths)
     with pytest.raises(LeaseError):
         mine.renew()
     assert not mine.held("manager")

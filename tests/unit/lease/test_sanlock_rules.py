@@ -605,9 +605,9 @@ def test_a_lockspace_that_sanlock_has_elsewhere_is_not_adopted(node, daemon, are
 @pytest.mark.parametrize("moment", ["since the fence", "since the last look"])
 def test_a_host_that_renewed_after_its_fence_is_not_set_free(node, area, moment):
     _host(area, 2)
-    seen = node.host(2)
+    observed = node.host(2)
     _host(area, 2, timestamp=54)
-    known = (seen.timestamp,) if moment == "since the fence" else ()
+    known = (observed.timestamp,) if moment == "since the fence" else ()
     with pytest.raises(LeaseError, match=r"renewed it since the fence began \(timestamp 54"):
         node.free_host(2, 1, *known)
     assert area.read_host(2).timestamp == 54

@@ -8,11 +8,11 @@ import json
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
-    NodeSeen,
-    Seen,
+    ObservedNode,
+    ObservedState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     Report,
@@ -119,19 +119,19 @@ def services(monkeypatch):
     def service(name, **needs):
         return Service(name, (Resource("r", "ocf:test:thing"),), **needs)
 
-    wanted = Wanted().with_services([service("film", utilization={"gpu": 3}, memory=100.0)])
+    desired = DesiredState().with_services([service("film", utilization={"gpu": 3}, memory=100.0)])
     for properties in (
         NodeProperties("n1", {"gpu": 4}, {"gpu": 2}, {"site": "north"}),
         NodeProperties("n2", {"gpu": 2, "memory": 900}),
     ):
-        wanted = wanted.with_properties(properties)
+        desired = desired.with_properties(properties)
     state = ClusterState(
         services={"film": ServiceStatus(ServiceState.STARTED, "n1")},
         nodes={name: NodeStatus(NodeState.ONLINE) for name in NODES},
     )
-    rooms = {name: NodeSeen(0.0, report=Report(name, room=(4.0, 1000.0))) for name in NODES}
-    seen = Seen(0.0, 0.0, wanted, 0, rooms)
-    monkeypatch.setattr(capacity, "look", lambda _node: (state, seen))
+    rooms = {name: ObservedNode(0.0, report=Report(name, room=(4.0, 1000.0))) for name in NODES}
+    observed = ObservedState(0.0, 0.0, desired, 0, rooms)
+    monkeypatch.setattr(capacity, "look", lambda _node: (state, observed))
 
 
 def asked(config, **options):

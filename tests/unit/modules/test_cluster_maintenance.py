@@ -24,7 +24,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import load
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (  # noqa: E501
-    change_wanted,
+    change_desired,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.block import (  # noqa: E501
     GlobalBlock,
@@ -57,8 +57,8 @@ def absent(options):
     return {"config": options["config"], "state": "absent", "wait": False}
 
 
-def wanted(storage):
-    return storage.search_wanted()[0]
+def desired(storage):
+    return storage.search_desired()[0]
 
 
 def block(storage):
@@ -86,7 +86,7 @@ def block(storage):
 @pytest.mark.parametrize("check", [True, False])
 def test_an_expiry_that_is_none_is_refused(options, storage, given, says, module, check):
     assert says in run_failing(module, {**options, **given}, check)
-    assert wanted(storage).version == 0
+    assert desired(storage).version == 0
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_second_run_with_a_duration_does_not_put_the_end_off(options):
 
 def test_check_then_begin_then_again_then_end(options, storage):
     told = run_ok("cluster_maintenance", {**options, "wait": True}, check=True, diff=True)
-    assert (told["changed"], told["version"], wanted(storage).version) == (True, 0, 0)
+    assert (told["changed"], told["version"], desired(storage).version) == (True, 0, 0)
     done = run_ok("cluster_maintenance", options, diff=True)
     assert (done["changed"], done["version"]) == (True, 1)
     shown, expected = (json.loads(one["diff"]["after"]) for one in (done, told))
@@ -129,7 +129,7 @@ def test_check_then_begin_then_again_then_end(options, storage):
     for one in (shown, expected):
         one["maintenance"].pop("since")
     assert (shown, done["diff"]["before"]) == (expected, told["diff"]["before"])
-    assert asdict(wanted(storage).global_maintenance) == done["maintenance"]
+    assert asdict(desired(storage).global_maintenance) == done["maintenance"]
     for check in (True, False):
         again = run_ok("cluster_maintenance", options, check, diff=True)
         assert not again["changed"]
@@ -153,7 +153,7 @@ def test_one_that_was_set_on_the_whiteboard_is_ended_there(options, storage, tak
     assert (told["changed"], block(storage)) == (True, True)
     assert json.loads(told["diff"]["before"])["maintenance"]["reason"] == "set on the whiteboard"
     assert run_ok("cluster_maintenance", absent(options), diff=True) == told
-    assert (block(storage), wanted(storage).version) == (False, 0)
+    assert (block(storage), desired(storage).version) == (False, 0)
     assert not run_ok("cluster_maintenance", absent(options))["changed"]
 
 
@@ -174,7 +174,7 @@ def test_a_damaged_block_is_put_right_by_the_end(options, storage):
 def test_one_that_the_manager_has_ended_is_no_more_and_can_begin_anew(options, storage):
     first = run_ok("cluster_maintenance", {**options, "duration": 60})["maintenance"]
     run_ok("node_maintenance", {**options, "node": "n2", "duration": 60})
-    node = wanted(storage).maintenance["n2"]
+    node = desired(storage).maintenance["n2"]
     ended = {"": (first["since"], first["until"]), "n2": node.identity}
     manager_says(storage, config_version=2, config_slot=1, board=False, ended=ended)
     assert not run_ok("cluster_maintenance", absent(options))["changed"]
@@ -183,7 +183,7 @@ def test_one_that_the_manager_has_ended_is_no_more_and_can_begin_anew(options, s
     again = run_ok("cluster_maintenance", {**options, "duration": 60})
     assert again["changed"]
     assert again["maintenance"]["since"] > first["since"]
-    assert wanted(storage).maintenance == {}, "what ended is dropped with the next change"
+    assert desired(storage).maintenance == {}, "what ended is dropped with the next change"
 
 
 @pytest.mark.parametrize(
@@ -211,9 +211,9 @@ def test_a_wait_in_vain_says_how_it_stands(options, storage, monkeypatch, state,
 
 def test_a_wait_ends_once_manager_and_whiteboard_agree(options, storage, monkeypatch):
     def takes_up(_seconds):
-        hold = wanted(storage).global_maintenance
+        hold = desired(storage).global_maintenance
         manager_says(
-            storage, config_version=wanted(storage).version, hold=hold, board=hold is not None
+            storage, config_version=desired(storage).version, hold=hold, board=hold is not None
         )
 
     manager_says(storage)
@@ -232,7 +232,7 @@ def test_two_modules_at_once_lose_nothing(options, storage):
                 return now.with_global_maintenance(one)
             return now.with_maintenance(what, one)
 
-        change_wanted(config, plan, check=False)
+        change_desired(config, plan, check=False)
 
     names = ["cluster", "n1", "n2", "n3"]
     context = multiprocessing.get_context("fork")
@@ -241,7 +241,7 @@ def test_two_modules_at_once_lose_nothing(options, storage):
         process.start()
     for process in running:
         process.join()
-    found = wanted(storage)
+    found = desired(storage)
     assert [process.exitcode for process in running] == [0] * 4
     assert found.version == 4
     assert found.global_maintenance.owner == "cluster"
@@ -266,10 +266,10 @@ def files(options):
 def test_metadata_declares_once_what_it_is_told(files, storage, node):
     begin = {**files, "node": node, "duration": 60}
     told = run_ok("metadata", begin, check=True, diff=True)
-    assert (told["changed"], wanted(storage).version) == (True, 0)
+    assert (told["changed"], desired(storage).version) == (True, 0)
     done = run_ok("metadata", begin, diff=True)
     assert (done["declared"]["reason"], done["declared"]["owner"]) == ("switches", "ada")
-    found = wanted(storage)
+    found = desired(storage)
     made = found.maintenance["n2"] if node else found.global_maintenance
     assert asdict(made) == done["declared"]
     assert not block(storage), "the whiteboard is for the manager to write"
@@ -296,7 +296,7 @@ def test_metadata_declares_once_what_it_is_told(files, storage, node):
 @pytest.mark.parametrize("check", [True, False])
 def test_metadata_refuses_what_it_would_have_to_overlook(files, storage, changes, says, check):
     assert says in run_failing("metadata", {**files, **changes}, check)
-    assert wanted(storage).version == 0
+    assert desired(storage).version == 0
 
 
 def test_metadata_info_says_who_holds_the_cluster(files, storage):

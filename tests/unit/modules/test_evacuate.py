@@ -7,11 +7,11 @@ from __future__ import annotations
 import pytest
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
-    NodeSeen,
-    Seen,
+    ObservedNode,
+    ObservedState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     Report,
@@ -42,14 +42,18 @@ def looked(monkeypatch):
 
     Returns what was warned of.
     """
-    wanted = Wanted().with_service(Service("big", (Resource("r", "ocf:test:thing"),), memory=4000))
+    desired = DesiredState().with_service(
+        Service("big", (Resource("r", "ocf:test:thing"),), memory=4000)
+    )
     state = ClusterState(
         services={"big": ServiceStatus(ServiceState.STARTED, "n1")},
         nodes={name: NodeStatus(NodeState.ONLINE) for name in NODES},
     )
-    nodes = {name: NodeSeen(0.0, report=Report(name, room=(4.0, 1000.0))) for name in NODES}
+    nodes = {name: ObservedNode(0.0, report=Report(name, room=(4.0, 1000.0))) for name in NODES}
     for user in (move, outages):
-        monkeypatch.setattr(user, "look", lambda _node: (state, Seen(0.0, 0.0, wanted, 0, nodes)))
+        monkeypatch.setattr(
+            user, "look", lambda _node: (state, ObservedState(0.0, 0.0, desired, 0, nodes))
+        )
     warned = []
     monkeypatch.setattr(AnsibleModule, "warn", lambda _module, text: warned.append(text))
     return warned

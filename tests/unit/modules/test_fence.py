@@ -58,22 +58,22 @@ def test_a_device_that_lies_fails_the_task(tmp_path):
 
 
 def test_check_then_apply_then_again(tmp_path, agent):
-    wanted = options(agent, state="off")
-    checked = run_ok("fence", wanted, check=True, diff=True)
+    desired = options(agent, state="off")
+    checked = run_ok("fence", desired, check=True, diff=True)
     told = only(checked)
     assert checked["changed"]
     assert (told["before"], told["after"], told["changed"]) == ("on", "off", True)
     assert (told["confirmed"], told["evidence"], told["proof"]) == (False, "none", False)
     assert calls(tmp_path / "a") == ["status 1"]
-    done = run_ok("fence", wanted, diff=True)
+    done = run_ok("fence", desired, diff=True)
     assert done["changed"]
     assert (only(done)["after"], only(done)["confirmed"]) == ("off", True)
     assert (only(done)["evidence"], only(done)["proof"]) == ("device-verified", True)
     assert done["diff"] == checked["diff"]
     assert [one["action"] for one in only(done)["steps"]] == ["off", "status", "list"]
-    again = run_ok("fence", wanted)
+    again = run_ok("fence", desired)
     assert (again["changed"], only(again)["confirmed"], only(again)["proof"]) == (False, True, True)
-    assert not run_ok("fence", wanted, check=True)["changed"]
+    assert not run_ok("fence", desired, check=True)["changed"]
     assert only(run_ok("fence", options(agent, state="on")))["after"] == "on"
 
 
@@ -92,12 +92,12 @@ def test_a_node_of_a_configuration_file_is_switched(tmp_path, config):
 
 
 def test_a_reboot_is_off_and_on_and_check_mode_only_asks(tmp_path, config):
-    wanted = {"config": config, "nodes": ["n1"], "action": "reboot"}
-    checked = run_ok("fence", wanted, check=True, diff=True)
+    desired = {"config": config, "nodes": ["n1"], "action": "reboot"}
+    checked = run_ok("fence", desired, check=True, diff=True)
     assert checked["changed"]
     assert json.loads(checked["diff"]["after"]) == {"n1": {"power": "on", "sent": ["off", "on"]}}
     assert calls(tmp_path / "a") == ["status 1"]
-    found = run_ok("fence", wanted)
+    found = run_ok("fence", desired)
     assert (found["changed"], only(found)["after"], only(found)["confirmed"]) == (True, "on", True)
     assert calls(tmp_path / "a")[2:] == ["off 1", "status 1", "list ", "on 1", "status 1"]
     assert len(only(found)["steps"]) == 5
@@ -161,22 +161,22 @@ def test_a_reboot_uses_no_level_that_cuts_access(tmp_path, power_fails):
 
 
 def test_many_nodes_are_switched_by_one_task(tmp_path, config):
-    wanted = {"config": config, "nodes": ["n1", "n2", "n1"], "state": "off"}
-    checked = run_ok("fence", wanted, check=True, diff=True)
+    desired = {"config": config, "nodes": ["n1", "n2", "n1"], "state": "off"}
+    checked = run_ok("fence", desired, check=True, diff=True)
     assert set(checked["nodes"]) == {"n1", "n2"}
-    done = run_ok("fence", wanted, diff=True)
+    done = run_ok("fence", desired, diff=True)
     assert done["diff"] == checked["diff"]
     assert {name: one["proof"] for name, one in done["nodes"].items()} == {"n1": True, "n2": True}
     assert sorted(calls(tmp_path / "a"))[2:4] == ["off 1", "off 2"]
-    assert not run_ok("fence", wanted)["changed"]
+    assert not run_ok("fence", desired)["changed"]
 
 
 def test_one_node_that_fails_stops_no_other_and_is_named(tmp_path, agent):
     stuck = f'[ "$plug" = 2 ] || {OFF}'
     agent = write_device(tmp_path / "c", off=stuck, listed=listing("1", "2", "3"))
-    wanted = options(agent, plugs=["1", "2", "3"], state="off", timeout=3)
-    del wanted["plug"]
-    result = run_module("fence", wanted)
+    desired = options(agent, plugs=["1", "2", "3"], state="off", timeout=3)
+    del desired["plug"]
+    result = run_module("fence", desired)
     assert result["failed"]
     assert result["changed"]
     assert result["msg"].startswith("1 of 3 nodes failed. 2: 2 is not proved off: ")
@@ -189,10 +189,10 @@ def test_one_node_that_fails_stops_no_other_and_is_named(tmp_path, agent):
 
 
 def test_a_node_that_is_not_there_is_a_mistake_before_anything_is_done(tmp_path, config):
-    wanted = {"config": config, "nodes": ["n1", "n3"], "state": "off"}
-    assert "n3 has no fence levels" in run_failing("fence", wanted)
+    desired = {"config": config, "nodes": ["n1", "n3"], "state": "off"}
+    assert "n3 has no fence levels" in run_failing("fence", desired)
     assert calls(tmp_path / "a") == []
-    assert "No node was given" in run_failing("fence", {**wanted, "nodes": []})
+    assert "No node was given" in run_failing("fence", {**desired, "nodes": []})
 
 
 def test_questions_change_nothing(agent, config):

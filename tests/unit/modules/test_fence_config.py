@@ -79,9 +79,9 @@ def test_a_node_that_nothing_ever_proves_off_is_warned_of(
 ):
     warnings = []
     monkeypatch.setattr(AnsibleModule, "warn", lambda _module, text: warnings.append(text))
-    wanted = given(tmp_path, write_device(tmp_path / "b", name=name))
-    wanted["devices"]["d"].update(fields)
-    run_ok("fence_config", wanted)
+    desired = given(tmp_path, write_device(tmp_path / "b", name=name))
+    desired["devices"]["d"].update(fields)
+    run_ok("fence_config", desired)
     told = [one for one in warnings if "No device of the node n1 ever proves" in one]
     assert bool(told) == warned
 
@@ -89,20 +89,20 @@ def test_a_node_that_nothing_ever_proves_off_is_warned_of(
 def test_a_password_can_stay_in_a_file_of_its_own(tmp_path, agent):
     secret = tmp_path / "secret"
     secret.write_text("hunter2\n")
-    wanted = given(tmp_path, agent, password_file=str(secret))
+    desired = given(tmp_path, agent, password_file=str(secret))
     secret.chmod(0o644)
-    assert "make it 0600" in run_failing("fence_config", wanted)
+    assert "make it 0600" in run_failing("fence_config", desired)
     secret.chmod(0o600)
-    done = run_ok("fence_config", wanted, diff=True)
+    done = run_ok("fence_config", desired, diff=True)
     assert str(secret) in done["diff"]["after"]
-    assert "hunter2" not in Path(wanted["path"]).read_text()
+    assert "hunter2" not in Path(desired["path"]).read_text()
     secret.unlink()
-    assert not run_ok("fence_config", wanted, check=True)["changed"]
-    assert "No such file" in run_failing("fence_config", wanted)
+    assert not run_ok("fence_config", desired, check=True)["changed"]
+    assert "No such file" in run_failing("fence_config", desired)
 
 
 def test_all_that_a_device_and_a_node_can_have_is_kept(tmp_path, agent):
-    wanted = given(
+    desired = given(
         tmp_path,
         agent,
         password="hunter2",
@@ -111,15 +111,15 @@ def test_all_that_a_device_and_a_node_can_have_is_kept(tmp_path, agent):
             "n2": {"levels": [[{"device": "d"}]]},
         },
     )
-    wanted["devices"]["d"].update(
+    desired["devices"]["d"].update(
         {"host_map": "n1:1,2;n2:3", "retries": 2, "actions": {"status": {"timeout": 5}}}
     )
-    run_ok("fence_config", wanted)
-    written = json.loads(Path(wanted["path"]).read_text())
-    assert written == {"format": 1, "devices": wanted["devices"], "nodes": wanted["nodes"]}
-    assert not run_ok("fence_config", wanted)["changed"]
-    wanted["nodes"]["n2"]["levels"] = [[{"device": "d", "plug": "2"}]]
-    assert "a plug that is not n1's on d" in run_failing("fence_config", wanted)
+    run_ok("fence_config", desired)
+    written = json.loads(Path(desired["path"]).read_text())
+    assert written == {"format": 1, "devices": desired["devices"], "nodes": desired["nodes"]}
+    assert not run_ok("fence_config", desired)["changed"]
+    desired["nodes"]["n2"]["levels"] = [[{"device": "d", "plug": "2"}]]
+    assert "a plug that is not n1's on d" in run_failing("fence_config", desired)
 
 
 def test_a_file_that_others_can_read_is_closed_again(options):

@@ -126,8 +126,8 @@ def test_nodes_are_told_with_their_levels_and_no_device_is_asked(tmp_path, confi
 
 
 def test_live_status_is_asked_for_when_it_is_wanted(tmp_path, config):
-    wanted = {"config": config, "nodes": ["n1"], "status": True}
-    found = run_ok("fence_info", wanted, check=True)
+    desired = {"config": config, "nodes": ["n1"], "status": True}
+    found = run_ok("fence_info", desired, check=True)
     assert found["nodes"]["n1"]["status"]["power"] == "on"
     assert set(found["nodes"]) == {"n1"}
     assert calls(tmp_path / "a") == ["status 1"]

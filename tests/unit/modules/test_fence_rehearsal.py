@@ -74,8 +74,8 @@ def test_check_mode_tells_and_asks_nothing_and_keeps_nothing(tmp_path, options):
 
 
 def test_check_mode_tells_whom_it_would_switch_and_switches_nobody(tmp_path, options):
-    wanted = {**options, "nodes": ["n1"], "consent": True, "with_services": True}
-    result = run_ok("fence_rehearsal", wanted, check=True)
+    desired = {**options, "nodes": ["n1"], "consent": True, "with_services": True}
+    result = run_ok("fence_rehearsal", desired, check=True)
     assert (result["would_switch"], result["changed"]) == (["n1"], True)
     assert calls(tmp_path / "a") == []
 
@@ -90,8 +90,8 @@ def test_a_verdict_that_did_not_change_is_no_change(options):
 
 
 def test_with_consent_one_node_is_switched_and_no_other(tmp_path, options):
-    wanted = {**options, "nodes": ["n2"], "consent": True, "with_services": True, "max_age": 1}
-    result = run_ok("fence_rehearsal", wanted)
+    desired = {**options, "nodes": ["n2"], "consent": True, "with_services": True, "max_age": 1}
+    result = run_ok("fence_rehearsal", desired)
     assert result["changed"]
     assert switches(tmp_path / "a") == ["off 2", "on 2"]
     (plug,) = result["nodes"]["n2"]["plugs"]
@@ -116,8 +116,8 @@ def test_switching_for_real_without_an_address_says_that_only_the_device_vouches
         return socket.socket()
 
     monkeypatch.setattr(socket, "create_connection", connect)
-    wanted = {**options, "nodes": ["n2"], "consent": True, "with_services": True}
-    result = run_ok("fence_rehearsal", wanted | ({"address": "192.0.2.2"} if listens else {}))
+    desired = {**options, "nodes": ["n2"], "consent": True, "with_services": True}
+    result = run_ok("fence_rehearsal", desired | ({"address": "192.0.2.2"} if listens else {}))
     said = "n2: no address was given at which it answers"
     assert any(one.startswith(said) for one in result["nodes"]["n2"]["remarks"]) is not listens
     kept = json.loads((tmp_path / "kept" / "report.json").read_text())["nodes"]["n2"]
@@ -130,8 +130,8 @@ def test_switching_for_real_without_an_address_says_that_only_the_device_vouches
 
 def test_a_node_that_would_not_be_fenced_is_not_switched_for_real(tmp_path, options):
     (tmp_path / "a" / "state-1").write_text("broken\n")
-    wanted = {**options, "nodes": ["n1"], "consent": True, "with_services": True}
-    assert "status failed" in run_failing("fence_rehearsal", wanted)
+    desired = {**options, "nodes": ["n1"], "consent": True, "with_services": True}
+    assert "status failed" in run_failing("fence_rehearsal", desired)
     assert not switches(tmp_path / "a")
 
 
@@ -152,8 +152,8 @@ def test_a_node_whose_device_cuts_access_is_told_so_and_not_switched_for_real(
 def test_a_liar_is_found_by_switching_it_and_was_not_by_asking(tmp_path, write_config):
     options = write_config(write_device(tmp_path / "b", off="echo Success"), timeout=5)
     run_ok("fence_rehearsal", options)
-    wanted = {**options, "nodes": ["n1"], "consent": True, "with_services": True}
-    message = run_failing("fence_rehearsal", wanted)
+    desired = {**options, "nodes": ["n1"], "consent": True, "with_services": True}
+    message = run_failing("fence_rehearsal", desired)
     assert message.startswith("n1: level 1 for real: it was not proved off")
     kept = json.loads((tmp_path / "kept" / "report.json").read_text())["nodes"]
     assert kept["n1"]["rehearsals"][0]["verdict"] == "fails"
@@ -207,8 +207,8 @@ def test_a_node_that_the_cluster_says_is_on_has_to_have_its_plug_on(
         (tmp_path / "a" / f"state-{plug}").write_text("off\n")
     result = run_module("fence_rehearsal", {**options, "node_config": node_config})
     assert {name for name, one in result["nodes"].items() if one["verdict"] == "fails"} == {*fails}
-    wanted = {**options, "node_config": node_config, "nodes": ["n2"], "consent": True}
-    assert "n2 runs web" in run_failing("fence_rehearsal", wanted)
+    desired = {**options, "node_config": node_config, "nodes": ["n2"], "consent": True}
+    assert "n2 runs web" in run_failing("fence_rehearsal", desired)
     for name in fails:
         assert f"{name}: level 1" in result["msg"]
     assert "it says that it is off" not in str(result.get("warnings", ""))
@@ -218,21 +218,21 @@ def test_a_drained_node_is_not_switched_while_it_is_the_manager(options, node_co
     nodes = {name: {"state": "online", "services": []} for name in ("n1", "n2")}
     status = {"nodes": nodes, "manager": {"node": "n2"}}
     monkeypatch.setattr(rehearse_fence, "read_status", lambda _node: status)
-    wanted = {**options, "node_config": node_config, "nodes": ["n2"], "consent": True}
-    assert "n2 is the manager" in run_failing("fence_rehearsal", wanted)
+    desired = {**options, "node_config": node_config, "nodes": ["n2"], "consent": True}
+    assert "n2 is the manager" in run_failing("fence_rehearsal", desired)
     status["manager"] = {"node": "n1"}
-    assert run_ok("fence_rehearsal", wanted)["nodes"]["n2"]["switched_at"]
+    assert run_ok("fence_rehearsal", desired)["nodes"]["n2"]["switched_at"]
 
 
 def test_this_machine_is_not_switched_by_its_short_name_either(options, monkeypatch):
     monkeypatch.setattr(socket, "gethostname", lambda: "n1.example.org")
-    wanted = {**options, "nodes": ["n1"], "consent": True, "with_services": True}
-    assert "the machine that this runs on" in run_failing("fence_rehearsal", wanted)
+    desired = {**options, "nodes": ["n1"], "consent": True, "with_services": True}
+    assert "the machine that this runs on" in run_failing("fence_rehearsal", desired)
 
 
 def test_a_node_that_was_switched_is_a_change_though_its_verdict_is_the_same(options):
-    wanted = {**options, "nodes": ["n2"], "consent": True, "with_services": True}
-    assert [run_ok("fence_rehearsal", wanted)["changed"] for _time in range(2)] == [True, True]
+    desired = {**options, "nodes": ["n2"], "consent": True, "with_services": True}
+    assert [run_ok("fence_rehearsal", desired)["changed"] for _time in range(2)] == [True, True]
 
 
 @pytest.mark.parametrize(
@@ -268,9 +268,9 @@ def test_an_address_where_nothing_answers_is_refused_as_its_silence_shows_nothin
         raise TimeoutError
 
     monkeypatch.setattr(socket, "create_connection", unreachable)
-    wanted = {**options, "nodes": ["n1"], "consent": True, "with_services": True}
-    wanted.update(address="192.0.2.13", boot_timeout=1)
-    message = run_failing("fence_rehearsal", wanted)
+    desired = {**options, "nodes": ["n1"], "consent": True, "with_services": True}
+    desired.update(address="192.0.2.13", boot_timeout=1)
+    message = run_failing("fence_rehearsal", desired)
     assert "Nothing answers at 192.0.2.13 port 22" in message
     assert calls(tmp_path / "a") == []
 
@@ -279,9 +279,9 @@ def test_a_node_that_answers_on_while_its_plug_is_off_is_another_s_plug(
     tmp_path, options, monkeypatch
 ):
     monkeypatch.setattr(ask, "SILENCE", 0.0)
-    wanted = {**options, "nodes": ["n1"], "consent": True, "with_services": True}
+    desired = {**options, "nodes": ["n1"], "consent": True, "with_services": True}
     # Nothing listens there; that it says so is an answer of a machine that runs.
-    message = run_failing("fence_rehearsal", {**wanted, "address": "127.0.0.1", "port": 1})
+    message = run_failing("fence_rehearsal", {**desired, "address": "127.0.0.1", "port": 1})
     assert "still answered while the plug was off, so it is not its plug" in message
     assert (tmp_path / "a" / "state-1").read_text() == "on\n"
 

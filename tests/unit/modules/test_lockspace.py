@@ -73,16 +73,16 @@ def test_a_node_that_died_without_leaving_counts_as_use_until_forced(options, jo
 
 def test_each_state_is_told_in_check_mode_done_once_and_then_unchanged(options):
     for state, there in (("present", {"c1.lockspace", "c1.leases"}), ("absent", set())):
-        wanted = {**options, "state": state}
+        desired = {**options, "state": state}
         before = content(options["path"])
-        told = run_ok("lockspace", wanted, check=True, diff=True)
+        told = run_ok("lockspace", desired, check=True, diff=True)
         assert content(options["path"]) == before
-        done = run_ok("lockspace", wanted, diff=True)
+        done = run_ok("lockspace", desired, diff=True)
         assert told == done
         assert done["changed"]
         assert set(content(options["path"])) == there
         for check in (False, True):
-            assert not run_ok("lockspace", wanted, check)["changed"]
+            assert not run_ok("lockspace", desired, check)["changed"]
 
 
 def test_the_files_are_sanlocks(options):

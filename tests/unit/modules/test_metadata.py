@@ -72,16 +72,16 @@ def test_nothing_is_removed_when_the_lockspace_cannot_tell_whether_it_is_in_use(
 
 def test_each_state_is_told_in_check_mode_done_once_and_then_unchanged(options):
     for state, there in (("present", ["c1.metadata", "c1.state"]), ("absent", [])):
-        wanted = {**options, "state": state}
+        desired = {**options, "state": state}
         before = names(options)
-        told = run_ok("metadata", wanted, check=True, diff=True)
+        told = run_ok("metadata", desired, check=True, diff=True)
         assert names(options) == before
-        done = run_ok("metadata", wanted, diff=True)
+        done = run_ok("metadata", desired, diff=True)
         assert told == done
         assert done["changed"]
         assert names(options) == there
         for check in (False, True):
-            assert not run_ok("metadata", wanted, check)["changed"]
+            assert not run_ok("metadata", desired, check)["changed"]
 
 
 def test_what_the_nodes_wrote_survives_a_second_run(options, created):
@@ -121,8 +121,8 @@ def test_records_are_added_to_a_whiteboard_that_hosted_engine_made(options):
 
 
 def test_global_maintenance_is_changed_only_when_asked_for(options, created):
-    for wanted, changed in ((None, False), (False, False), (True, True), (True, False)):
-        given = {} if wanted is None else {"maintenance": wanted}
+    for desired, changed in ((None, False), (False, False), (True, True), (True, False)):
+        given = {} if desired is None else {"maintenance": desired}
         told = run_ok("metadata", {**options, **given}, check=True)
         assert told["changed"] is changed
         assert run_ok("metadata", {**options, **given})["changed"] is changed
@@ -243,10 +243,10 @@ def test_the_block_of_a_node_that_holds_its_host_lease_is_not_cleared(options, b
 
 def test_a_dead_hosts_block_is_cleared_once_and_no_other_touched(options, board):
     before = board.read_bytes()
-    wanted = {**options, "clear_host": 2}
-    told = run_ok("metadata", wanted, check=True, diff=True)
+    desired = {**options, "clear_host": 2}
+    told = run_ok("metadata", desired, check=True, diff=True)
     assert board.read_bytes() == before
-    done = run_ok("metadata", wanted, diff=True)
+    done = run_ok("metadata", desired, diff=True)
     assert told == done
     assert done["changed"]
     machine = before[2 * 4096 :].split(b"\0")[0].decode()
@@ -254,7 +254,7 @@ def test_a_dead_hosts_block_is_cleared_once_and_no_other_touched(options, board)
     assert done["blocks"] == {"2": ""}
     assert board.read_bytes() == before[: 2 * 4096] + bytes(4096) + before[3 * 4096 :]
     for check in (False, True):
-        assert not run_ok("metadata", wanted, check)["changed"]
+        assert not run_ok("metadata", desired, check)["changed"]
 
 
 def test_a_live_hosts_block_is_cleared_by_force(options, board):
@@ -278,10 +278,10 @@ def test_damage_is_repaired_once_and_the_block_of_a_live_node_left_with_a_warnin
         damage(folder, host_id * 4096 + 4, b"9")
     damage(folder, 0, b"maintenance=x")
     before = board.read_bytes()
-    wanted = {**options, "repair": True}
-    told = run_ok("metadata", wanted, check=True, diff=True)
+    desired = {**options, "repair": True}
+    told = run_ok("metadata", desired, check=True, diff=True)
     assert board.read_bytes() == before
-    done = run_ok("metadata", wanted, diff=True)
+    done = run_ok("metadata", desired, diff=True)
     assert told == done
     assert done["blocks"] == {"0": "maintenance=1", "2": ""}
     assert done["maintenance"] is True
@@ -289,7 +289,7 @@ def test_damage_is_repaired_once_and_the_block_of_a_live_node_left_with_a_warnin
     assert "n3 holds its host lease" in warned[1]
     assert board.read_block(3) == before[3 * 4096 : 4 * 4096]
     assert sorted(board.read().problems) == [3]
-    assert not run_ok("metadata", wanted)["changed"]
+    assert not run_ok("metadata", desired)["changed"]
 
 
 def test_what_the_operator_says_of_maintenance_counts_more_than_a_repair(options, board):
@@ -301,9 +301,9 @@ def test_what_the_operator_says_of_maintenance_counts_more_than_a_repair(options
 
 
 def test_a_board_of_small_blocks_is_made_by_choice_and_kept(options):
-    wanted = {**options, "max_hosts": 4, "block_size": 2048}
-    assert run_ok("metadata", wanted)["metadata"]["block_size"] == 2048
-    assert not run_ok("metadata", wanted)["changed"]
+    desired = {**options, "max_hosts": 4, "block_size": 2048}
+    assert run_ok("metadata", desired)["metadata"]["block_size"] == 2048
+    assert not run_ok("metadata", desired)["changed"]
     assert run_ok("metadata", options)["metadata"]["block_size"] == 2048
     assert run_ok("metadata_info", options)["block_size"] == 2048
     message = run_failing("metadata", {**options, "block_size": 4096})

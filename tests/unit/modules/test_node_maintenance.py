@@ -30,9 +30,9 @@ def test_a_node_that_is_none_fails_the_task(options):
     ],
 )
 def test_a_wait_without_a_manager_ends_at_its_timeout(options, state, message):
-    wanted = {**options, "state": state, "wait": True, "timeout": 0.1}
-    assert run_failing("node_maintenance", wanted) == message
-    assert not run_ok("node_maintenance", {**wanted, "wait": False})["changed"]
+    desired = {**options, "state": state, "wait": True, "timeout": 0.1}
+    assert run_failing("node_maintenance", desired) == message
+    assert not run_ok("node_maintenance", {**desired, "wait": False})["changed"]
 
 
 def test_check_then_drain_then_again_then_back(options):

@@ -74,43 +74,43 @@ def configured(config):
 
 
 def test_everything_is_declared_exported_and_compared_together(node_config, tmp_path):
-    wanted = configured(node_config)
-    told = run_ok("configuration", wanted, check=True, diff=True)
-    done = run_ok("configuration", wanted, diff=True)
+    desired = configured(node_config)
+    told = run_ok("configuration", desired, check=True, diff=True)
+    done = run_ok("configuration", desired, diff=True)
     assert {**told, "version": 1} == done
     assert {"kind": "node", "name": "n1", "how": "declared nowhere in the cluster"} in done[
         "differences"
     ]
-    assert not run_ok("configuration", wanted)["changed"]
-    live = run_ok("configuration_info", wanted)
+    assert not run_ok("configuration", desired)["changed"]
+    live = run_ok("configuration_info", desired)
     assert (live["drift"], live["node_properties"]) == ([], [DECLARED])
     assert live["services"][0]["utilization"] == {"gpu": 1}
     assert live["rules"][0]["locations"] == 2
     exported = {key: live[key] for key in ("services", "rules", "node_properties")}
     assert not run_ok("configuration", {"config": node_config, **exported})["changed"]
     more = {**DECLARED, "capacity": {"gpu": 5}}
-    found = run_ok("configuration_info", {**wanted, "node_properties": [more]})["drift"]
+    found = run_ok("configuration_info", {**desired, "node_properties": [more]})["drift"]
     how = "capacity: {'gpu': 4, 'memory': 2000} instead of {'gpu': 5}"
     assert found == [{"kind": "node", "name": "n1", "how": how}]
-    alone = run_ok("configuration_info", {**wanted, "node_properties": []})["drift"]
+    alone = run_ok("configuration_info", {**desired, "node_properties": []})["drift"]
     assert alone == [{"kind": "node", "name": "n1", "how": "only in the cluster"}]
     file = {"config": node_config, "path": str(tmp_path / "backup")}
     run_ok("configuration_backup", file)
     run_ok("node_properties", {"config": node_config, "name": "n1", "state": "absent"})
     run_ok("node_properties", {"config": node_config, "name": "n2", "capacity": {"disk": 7}})
     assert run_ok("configuration_restore", {**file, "exact": False})["changed"]
-    names = [row["name"] for row in run_ok("configuration_info", wanted)["node_properties"]]
+    names = [row["name"] for row in run_ok("configuration_info", desired)["node_properties"]]
     assert names == ["n1", "n2"]
     assert run_ok("configuration_restore", {**file, "exact": True})["changed"]
-    assert run_ok("configuration_info", wanted)["drift"] == []
+    assert run_ok("configuration_info", desired)["drift"] == []
 
 
 def test_a_mistake_among_the_nodes_is_named_and_declares_nothing(node_config):
-    wanted = configured(node_config)
-    wrong = {**wanted, "node_properties": [{**DECLARED, "capacity": {"gpu": "many"}}]}
+    desired = configured(node_config)
+    wrong = {**desired, "node_properties": [{**DECLARED, "capacity": {"gpu": "many"}}]}
     said = "node_properties[n1].capacity.gpu: 'many' is not accepted"
     assert said in run_failing("configuration", wrong)
-    unknown = {**wanted, "node_properties": [{"name": "n1", "capacities": {}}]}
+    unknown = {**desired, "node_properties": [{"name": "n1", "capacities": {}}]}
     assert "node_properties[n1]: 'capacities' is not accepted" in run_failing(
         "configuration", unknown
     )

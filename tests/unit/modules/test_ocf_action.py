@@ -56,19 +56,19 @@ def test_an_agent_that_hangs_fails_the_task(options, tmp_path):
     ],
 )
 def test_check_then_apply_then_again_then_away(options, tmp_path, state, before, after, actions):
-    wanted = {**options, "state": state}
-    checked = run_ok("ocf_action", wanted, check=True, diff=True)
+    desired = {**options, "state": state}
+    checked = run_ok("ocf_action", desired, check=True, diff=True)
     assert checked["changed"]
     assert calls(tmp_path) == ["monitor"]
-    done = run_ok("ocf_action", wanted, diff=True)
+    done = run_ok("ocf_action", desired, diff=True)
     for found in (checked, done):
         assert (found["before"], found["after"]) == (before, after)
         assert found["actions"] == actions
         assert found["diff"] == checked["diff"]
     assert done["code"] in (0, 8)
     assert done["duration"] > 0
-    assert not run_ok("ocf_action", wanted)["changed"]
-    assert not run_ok("ocf_action", wanted, check=True)["changed"]
+    assert not run_ok("ocf_action", desired)["changed"]
+    assert not run_ok("ocf_action", desired, check=True)["changed"]
     gone = run_ok("ocf_action", {**options, "state": "stopped"})
     assert (gone["changed"], gone["after"]) == (True, "stopped")
     assert not run_ok("ocf_action", {**options, "state": "stopped"})["changed"]
@@ -86,10 +86,10 @@ def test_a_monitor_tells_and_does_not_fail(options):
 
 
 def test_an_action_that_changes_something_is_not_called_in_check_mode(options, tmp_path):
-    wanted = {**options, "action": "reload"}
-    assert run_ok("ocf_action", wanted, check=True)["changed"]
+    desired = {**options, "action": "reload"}
+    assert run_ok("ocf_action", desired, check=True)["changed"]
     assert calls(tmp_path) == ["monitor"]
-    assert run_ok("ocf_action", wanted)["changed"]
+    assert run_ok("ocf_action", desired)["changed"]
     assert calls(tmp_path)[1:] == ["monitor", "reload", "monitor"]
     for check in (True, False):
         message = run_failing("ocf_action", {**options, "action": "migrate_to"}, check)
@@ -97,16 +97,16 @@ def test_an_action_that_changes_something_is_not_called_in_check_mode(options, t
 
 
 def test_a_bare_action_tells_before_and_after_and_is_idempotent(options):
-    wanted = {**options, "action": "start"}
-    checked = run_ok("ocf_action", wanted, check=True, diff=True)
-    done = run_ok("ocf_action", wanted, diff=True)
+    desired = {**options, "action": "start"}
+    checked = run_ok("ocf_action", desired, check=True, diff=True)
+    done = run_ok("ocf_action", desired, diff=True)
     for found in (checked, done):
         assert (found["changed"], found["before"], found["after"]) == (True, "stopped", "started")
         assert found["actions"] == ["start"]
         assert json.loads(found["diff"]["after"]) == {"state": "started"}
     assert (done["code"], done["recovery"], done["exit_status"]) == (0, "none", 0)
     for check in (True, False):
-        assert not run_ok("ocf_action", wanted, check=check)["changed"]
+        assert not run_ok("ocf_action", desired, check=check)["changed"]
 
 
 def test_status_is_read_in_its_own_codes_and_told_in_those_of_today(options, tmp_path):

@@ -38,16 +38,16 @@ def test_options_that_make_no_sense_fail_the_task(options, given, part, check):
     "given", [{"affinity": "apart"}, {"nodes": {"n1": 2, "n2": 1}, "strict": True}]
 )
 def test_a_rule_is_told_in_check_mode_declared_once_and_removed_once(options, given):
-    wanted = {**options, **given}
-    told = run_ok("rule", wanted, check=True, diff=True)
+    desired = {**options, **given}
+    told = run_ok("rule", desired, check=True, diff=True)
     assert (told["changed"], told["version"]) == (True, 2)
-    done = run_ok("rule", wanted, diff=True)
+    done = run_ok("rule", desired, diff=True)
     assert done == {**told, "version": 3}
     assert json.loads(done["diff"]["after"]) == done["rule"]
     for name, value in {"services": ["web", "mail"], **given}.items():
         assert done["rule"][name] == value
     for check in (True, False):
-        assert not run_ok("rule", wanted, check)["changed"]
+        assert not run_ok("rule", desired, check)["changed"]
     gone = {"config": options["config"], "name": "sides", "state": "absent"}
     told = run_ok("rule", gone, check=True, diff=True)
     assert told["diff"] == {"before": done["diff"]["after"], "after": ""}

@@ -140,16 +140,16 @@ def test_a_node_that_is_off_cannot_declare(module_options, tmp_path):
 def test_each_state_is_told_in_check_mode_done_once_and_then_unchanged(module_options):
     before = ""
     for version, state in enumerate(("started", "stopped", "absent"), start=1):
-        wanted = {**module_options, "state": state}
-        told = run_ok("service", wanted, check=True, diff=True)
-        done = run_ok("service", wanted, diff=True)
+        desired = {**module_options, "state": state}
+        told = run_ok("service", desired, check=True, diff=True)
+        done = run_ok("service", desired, diff=True)
         assert {**told, "version": version} == done
         assert done["changed"]
         assert done["diff"]["before"] == before
         before = done["diff"]["after"]
         assert (json.loads(before)["state"] == state) if before else state == "absent"
         for check in (True, False):
-            assert not run_ok("service", wanted, check)["changed"]
+            assert not run_ok("service", desired, check)["changed"]
 
 
 def test_check_mode_neither_waits_nor_writes(module_options):

@@ -331,8 +331,8 @@ def test_nodes_work_on_a_device_as_in_a_folder(complete):
                 record = records.read(kind, host_id)
                 assert record is not None
                 assert record.payload == f"{kind.name} {host_id}".encode() * 2000
-    seen = run_ok("metadata_info", complete)
-    assert [host["host_id"] for host in seen["hosts"]] == [2]
+    observed = run_ok("metadata_info", complete)
+    assert [host["host_id"] for host in observed["hosts"]] == [2]
 
 
 def test_records_are_laid_out_with_other_sizes_and_keep_their_contents(complete):

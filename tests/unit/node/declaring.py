@@ -50,12 +50,12 @@ class Cluster:
         self.storage.adopt_host_lease()
         self.epoch = self.storage.leases.acquire(MANAGER_LEASE)
         self._says = None
-        self._write_only = ClusterStorage.write_wanted
+        self._write_only = ClusterStorage.write_desired
 
-        def write_wanted(*arguments):
-            return self._write_wanted(*arguments)
+        def write_desired(*arguments):
+            return self._write_desired(*arguments)
 
-        self._taken_up = patch.object(ClusterStorage, "write_wanted", write_wanted)
+        self._taken_up = patch.object(ClusterStorage, "write_desired", write_desired)
         self._taken_up.start()
 
     def manager_says(self, version, services=None, nodes=None, **more):
@@ -69,15 +69,15 @@ class Cluster:
 
     def _manager_writes(self):
         if self._says is not None:
-            made_from = min(self._says.config_version, self.storage.readable_wanted()[0].version)
+            made_from = min(self._says.config_version, self.storage.readable_desired()[0].version)
             self.storage.write_manager(replace(self._says, config_version=made_from))
 
-    def _write_wanted(self, storage, wanted):
-        self._write_only(storage, wanted)
+    def _write_desired(self, storage, desired):
+        self._write_only(storage, desired)
         self._manager_writes()
 
-    def wanted(self):
-        return self.storage.read_wanted()[0]
+    def desired(self):
+        return self.storage.read_desired()[0]
 
     def service(self, name="web", check=False, **changes):
         options = {

@@ -27,13 +27,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.auth
     Authentication,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.lockspace import (  # noqa: E501
-    LockspaceWanted,
+    DesiredLockspace,
     apply_lockspace,
     look_lockspace,
     plan_lockspace,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.metadata import (  # noqa: E501
-    MetadataWanted,
+    DesiredMetadata,
     apply_metadata,
     look_metadata,
     plan_metadata,
@@ -90,9 +90,9 @@ def create_storage(folder) -> None:
     """Create the cluster's four files."""
     (folder / "storage").mkdir(exist_ok=True)
     paths = cluster_paths(str(folder / "storage"), CLUSTER)
-    lockspace = LockspaceWanted(CLUSTER)
+    lockspace = DesiredLockspace(CLUSTER)
     apply_lockspace(plan_lockspace(lockspace, look_lockspace(paths), paths), lockspace, paths)
-    metadata = MetadataWanted(CLUSTER, max_hosts=4)
+    metadata = DesiredMetadata(CLUSTER, max_hosts=4)
     apply_metadata(plan_metadata(metadata, look_metadata(paths), paths), metadata, paths)
 
 

@@ -13,13 +13,13 @@ import json
 from dataclasses import asdict, replace
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    DesiredState,
     Maintenance,
-    Wanted,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     HostState,
-    NodeSeen,
-    Seen,
+    ObservedNode,
+    ObservedState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.policy import (
     Policy,
@@ -217,16 +217,16 @@ def plan(state=None, *, policy=None, needs=None, room=None, together=("db", "web
     *needs* has the CPUs and MiB of each service that declares them; *room* those of each node.
     """
     state = state or uneven_state()
-    wanted = _wanted(state, {}).with_policy(policy or Policy())
+    desired = _desired(state, {}).with_policy(policy or Policy())
     for key, (cpus, memory) in (needs or {}).items():
-        wanted = wanted.with_service(replace(wanted.services[key], cpus=cpus, memory=memory))
+        desired = desired.with_service(replace(desired.services[key], cpus=cpus, memory=memory))
     if together:
-        wanted = wanted.with_rule(ServiceRule("beside", together, "together"))
+        desired = desired.with_rule(ServiceRule("beside", together, "together"))
     nodes = {
-        name: NodeSeen(0.0, report=Report(name, room=(room or {}).get(name)))
+        name: ObservedNode(0.0, report=Report(name, room=(room or {}).get(name)))
         for name in state.nodes
     }
-    return foreseen(state, Seen(0.0, 0.0, wanted, nodes=nodes), seconds)
+    return foreseen(state, ObservedState(0.0, 0.0, desired, nodes=nodes), seconds)
 
 
 def finished_failover(began):
@@ -253,7 +253,7 @@ def failover_data(failover):
 
 def build(state, *, leases=None, scores=None, maintenance=None, hold=None, disarmed_by=None, at=AT):
     """The status of a cluster whose manager's record is *state*; see ``read_status``."""
-    wanted = replace(_wanted(state, maintenance or {}), disarmed_by=disarmed_by)
+    desired = replace(_desired(state, maintenance or {}), disarmed_by=disarmed_by)
     host_ids = {name: number for number, name in enumerate(sorted(state.nodes), 1)}
     nodes = {}
     for name, number in host_ids.items():
@@ -261,7 +261,7 @@ def build(state, *, leases=None, scores=None, maintenance=None, hold=None, disar
             number, name, 3, 5000 + number, (leases or {}).get(number, HostState.LIVE), 0.4
         )
         nodes[name] = {
-            **report_status._node(name, state, wanted, None),
+            **report_status._node(name, state, desired, None),
             "host_id": number,
             "address": f"10.0.0.{10 + number}",
             "score": (scores or {}).get(number, 3400),
@@ -276,7 +276,7 @@ def build(state, *, leases=None, scores=None, maintenance=None, hold=None, disar
         "at": at,
         "global_maintenance": hold is not None,
         "maintenance": asdict(hold) if hold is not None else None,
-        "disarm": report_status.disarm_document(state, wanted),
+        "disarm": report_status.disarm_document(state, desired),
         "membership": {
             "version": 1,
             "digest": "0" * 32,
@@ -285,20 +285,20 @@ def build(state, *, leases=None, scores=None, maintenance=None, hold=None, disar
             "read_on": "n1",
             "differs": "",
         },
-        "config_version": wanted.version,
+        "config_version": desired.version,
         "generation": 0,
         "manager_epoch": state.epoch,
         "regressions": [],
         "damaged_copies": [],
         "authentication": {"policy": "off", "not_authentic": [], "key_problem": ""},
-        "config_taken_up": wanted.version,
+        "config_taken_up": desired.version,
         "fencing": None,
         "unanswered": {},
         "leases_being_freed": [],
         "manager": {"node": state.manager, "epoch": state.epoch, "active": True},
-        "configuration_lease": {"node": "n1", "epoch": wanted.version, "active": False},
+        "configuration_lease": {"node": "n1", "epoch": desired.version, "active": False},
         "nodes": nodes,
-        "services": report_status._services(state, wanted, _reports(state, wanted)),
+        "services": report_status._services(state, desired, _reports(state, desired)),
         "rules": [],
         "failovers": [failover_data(one) for one in state.failovers],
         "events": [asdict(event) for event in state.events],
@@ -318,8 +318,8 @@ def _online(at):
     return {name: NodeStatus(NodeState.ONLINE, at - 90000) for name in ("n1", "n2", "n3")}
 
 
-def _wanted(state, maintenance):
-    wanted = Wanted(version=12, maintenance=maintenance)
+def _desired(state, maintenance):
+    desired = DesiredState(version=12, maintenance=maintenance)
     for service_id, status in state.services.items():
         stopped = status.state is ServiceState.STOPPED
         resources = (
@@ -327,11 +327,11 @@ def _wanted(state, maintenance):
             Resource(service_id.partition(":")[0], "ocf:heartbeat:Dummy"),
         )
         service = Service(service_id, resources)
-        wanted = wanted.with_service(replace(service, state="stopped") if stopped else service)
-    return wanted
+        desired = desired.with_service(replace(service, state="stopped") if stopped else service)
+    return desired
 
 
-def _reports(state, wanted):
+def _reports(state, desired):
     return {
         name: Sight(
             services={

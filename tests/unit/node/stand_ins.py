@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.lease_freeing import (  # noqa: E501
     Freeing,
@@ -21,7 +21,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     HostState,
-    KeepaliveSeen,
+    ObservedKeepalive,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     Report,
@@ -154,10 +154,10 @@ class StorageStandIn:
         self.after = 0
         self.stands: Any = True
         self.asked_for_reports: list[tuple[int, int]] = []
-        self.asked_for_wanted: list[int] = []
+        self.asked_for_desired: list[int] = []
         self.state: Any = None
         self.intent: Intent | None = None
-        self.wanted: Any = Wanted()
+        self.desired: Any = DesiredState()
         self.write_error: Exception | None = None
         self.on_write: Any = None
         self.host_lease: Any = 4
@@ -223,12 +223,12 @@ class StorageStandIn:
         self._write("intent", intent)
         self.freeing = freeing
 
-    def read_wanted(self) -> tuple[Wanted, int]:
-        return given(self.wanted), 1
+    def read_desired(self) -> tuple[DesiredState, int]:
+        return given(self.desired), 1
 
-    def read_wanted_from(self, host_id: int) -> Wanted | None:
-        self.asked_for_wanted.append(host_id)
-        return given(self.wanted)
+    def read_desired_from(self, host_id: int) -> DesiredState | None:
+        self.asked_for_desired.append(host_id)
+        return given(self.desired)
 
     def _write(self, what: str, content: Any) -> None:
         given(self.write_error)
@@ -246,12 +246,12 @@ class NetworkStandIn:
         self.beats: dict[str, int] = {}
         self.written: list[int] = []
         self.requested: list[str] = []
-        self.keepalives: dict[str, list[KeepaliveSeen]] = {}
+        self.keepalives: dict[str, list[ObservedKeepalive]] = {}
 
     def request_keepalives(self, member: Any) -> None:
         self.requested.append(member.name)
 
-    def take_keepalives(self) -> dict[str, list[KeepaliveSeen]]:
+    def take_keepalives(self) -> dict[str, list[ObservedKeepalive]]:
         keepalives, self.keepalives = self.keepalives, {}
         return keepalives
 

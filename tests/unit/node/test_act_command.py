@@ -90,14 +90,14 @@ def write_devices(cluster, **does):
 def test_a_node_is_drained_with_a_reason_and_used_again(holdfast, cluster):
     asked = ("maintenance", "drain", "n2", "--reason", "a new disk", "--for", "2h", "--no-wait")
     assert holdfast(*asked) == (0, "n2 is to be drained\n", "")
-    found = cluster.wanted().maintenance["n2"]
+    found = cluster.desired().maintenance["n2"]
     assert (found.reason, round(found.until - found.since)) == ("a new disk", 7200)
     assert holdfast(*asked) == (0, "already requested; no change\n", "")
     assert holdfast("maintenance", "return", "n2", "--no-wait")[:2] == (
         0,
         "n2 is to be in use again\n",
     )
-    assert not cluster.wanted().maintenance
+    assert not cluster.desired().maintenance
 
 
 @pytest.mark.parametrize("action", [("drain", "n2"), ("hold",)])
@@ -105,8 +105,8 @@ def test_a_span_counts_from_the_beginning_and_the_help_says_so(holdfast, cluster
     asked = ("maintenance", *action, "--reason", "disks", "--no-wait")
 
     def kept():
-        wanted = cluster.wanted()
-        return wanted.maintenance.get("n2") or wanted.global_maintenance
+        desired = cluster.desired()
+        return desired.maintenance.get("n2") or desired.global_maintenance
 
     holdfast(*asked)
     begun = kept().since
@@ -131,7 +131,7 @@ def test_whoever_asks_why_a_node_is_drained_hears_who_became_root_for_it(
 
 def on_n2(cluster, state=ServiceState.STARTED, **more):
     """Have the manager say that all nodes are online, and web is on n2."""
-    if not cluster.wanted().services:
+    if not cluster.desired().services:
         cluster.service("web", resources=[RESOURCE])
         for name in ("n1", "n2", "n3"):
             there = ClusterStorage(configuration(cluster.folder, name))
@@ -139,7 +139,7 @@ def on_n2(cluster, state=ServiceState.STARTED, **more):
             there.close()
     nodes = {name: NodeStatus(NodeState.ONLINE) for name in ("n1", "n2", "n3")}
     web = ServiceStatus(state, "n2", reason="so it is")
-    cluster.manager_says(cluster.wanted().version, {"web": web}, nodes, **more)
+    cluster.manager_says(cluster.desired().version, {"web": web}, nodes, **more)
 
 
 def test_a_node_that_would_not_be_emptied_is_not_drained_unless_that_is_meant(holdfast, cluster):
@@ -153,7 +153,7 @@ def test_a_node_that_would_not_be_emptied_is_not_drained_unless_that_is_meant(ho
         on_n2(cluster, state, **more)
         for dry in ([], ["--dry-run"]):
             status, said, complained = holdfast(*asked, *dry)
-            assert (status, said, not cluster.wanted().maintenance) == (2, "", True)
+            assert (status, said, not cluster.desired().maintenance) == (2, "", True)
         refusals.append(complained)
     assert "the cluster is in global maintenance (by ada: new switches), so that" in refusals[0]
     assert "the cluster is disarmed (freeze), so that" in refusals[1]
@@ -198,7 +198,7 @@ def test_what_cannot_be_is_refused_in_one_sentence_and_nothing_is_done(
     assert (status, said) == (2, "")
     assert complaint in complained
     assert len(complained.splitlines()) == 1
-    assert cluster.wanted().version == 0
+    assert cluster.desired().version == 0
     assert calls(device) == []
 
 
@@ -209,7 +209,7 @@ def test_nobody_takes_nodes_from_the_manager_without_saying_why(holdfast, cluste
     status, _said, complained = holdfast(*words, "--no-wait")
     assert status == 2
     assert "the following arguments are required: --reason" in complained
-    assert cluster.wanted().version == 0
+    assert cluster.desired().version == 0
 
 
 def test_a_dry_run_says_what_would_change_and_changes_nothing(holdfast, cluster, device):
@@ -224,21 +224,21 @@ def test_a_dry_run_says_what_would_change_and_changes_nothing(holdfast, cluster,
         status, said, complained = holdfast(*words, "--dry-run")
         assert (status, complained) == (0, "")
         assert expected in said
-    assert cluster.wanted().version == 0
+    assert cluster.desired().version == 0
     assert calls(device) == ["status 2"]
 
 
 def test_the_cluster_is_held_disarmed_and_managed_again(holdfast, cluster):
     assert holdfast("maintenance", "hold", "--reason", "storage", "--no-wait")[0] == 0
-    assert cluster.wanted().global_maintenance.reason == "storage"
+    assert cluster.desired().global_maintenance.reason == "storage"
     assert "managed again" in holdfast("maintenance", "end", "--no-wait")[1]
-    assert cluster.wanted().global_maintenance is None
+    assert cluster.desired().global_maintenance is None
     disarm = ("maintenance", "disarm", "--reason", "sanlock", "--yes", "--no-wait")
     assert holdfast(*disarm)[0] == 0
-    assert cluster.wanted().disarm == "freeze"
-    assert cluster.wanted().disarmed_by.reason == "sanlock"
+    assert cluster.desired().disarm == "freeze"
+    assert cluster.desired().disarmed_by.reason == "sanlock"
     assert holdfast("maintenance", "end", "--no-wait")[0] == 0
-    assert cluster.wanted().disarm == ""
+    assert cluster.desired().disarm == ""
 
 
 def test_no_cluster_is_disarmed_unless_somebody_agrees(holdfast, cluster, monkeypatch):
@@ -253,20 +253,20 @@ def test_no_cluster_is_disarmed_unless_somebody_agrees(holdfast, cluster, monkey
     status, said, complained = holdfast(*asked)
     assert (status, f"not disarming {name}: " in complained) == (2, True)
     assert "no service is recovered and no node is fenced" in said
-    assert cluster.wanted().disarm == ""
+    assert cluster.desired().disarm == ""
     terminal = io.StringIO(f"{name}\n")
     terminal.isatty = lambda: True
     monkeypatch.setattr("sys.stdin", terminal)
     assert holdfast(*asked)[0] == 0
-    assert cluster.wanted().disarm == "freeze"
+    assert cluster.desired().disarm == "freeze"
 
 
 def test_a_service_is_stopped_and_started_by_its_name(holdfast, cluster):
     cluster.service("web", resources=[RESOURCE])
     assert holdfast("service", "stop", "web", "--no-wait") == (0, "web is to be stopped\n", "")
-    assert cluster.wanted().services["web"].state == "stopped"
+    assert cluster.desired().services["web"].state == "stopped"
     assert holdfast("service", "start", "web", "--no-wait") == (0, "web is to be started\n", "")
-    assert cluster.wanted().services["web"].state == "started"
+    assert cluster.desired().services["web"].state == "started"
 
 
 def test_no_power_is_cut_unless_somebody_agrees(holdfast, cluster, device, monkeypatch):
@@ -280,7 +280,7 @@ def test_no_power_is_cut_unless_somebody_agrees(holdfast, cluster, device, monke
     status, said, complained = holdfast(*asked)
     assert (status, "not fencing n2: " in complained) == (2, True)
     assert said.startswith("This cuts the power of n2")
-    assert (calls(device), cluster.wanted().version) == ([], 0)
+    assert (calls(device), cluster.desired().version) == ([], 0)
     terminal = io.StringIO("n2\n")
     terminal.isatty = lambda: True
     monkeypatch.setattr("sys.stdin", terminal)
@@ -296,12 +296,12 @@ def test_a_node_is_fenced_with_its_reason_kept_and_comes_back_by_unfence(holdfas
         True,
         True,
     )
-    kept = cluster.wanted().maintenance["n2"]
+    kept = cluster.desired().maintenance["n2"]
     assert (kept.reason, kept.until) == ("fenced: it hangs", 0.0)
     status, said, _said = holdfast("unfence", "n2", "--no-wait")
     assert (status, "n2 is to be in use again" in said) == (0, True)
     assert [one for one in calls(device) if one.startswith("o")] == ["off 2", "on 2"]
-    assert not cluster.wanted().maintenance
+    assert not cluster.desired().maintenance
 
 
 def test_a_node_that_was_fenced_by_hand_is_not_used_again_unless_that_is_meant(
@@ -313,9 +313,9 @@ def test_a_node_that_was_fenced_by_hand_is_not_used_again_unless_that_is_meant(
         status, said, complained = holdfast(*asked, *more)
         assert (status, said) == (2, "")
         assert "fenced: it hangs" in complained and "'holdfast unfence n2'" in complained
-    assert "n2" in cluster.wanted().maintenance
+    assert "n2" in cluster.desired().maintenance
     assert holdfast(*asked, "--yes")[:2] == (0, "n2 is to be in use again\n")
-    assert not cluster.wanted().maintenance
+    assert not cluster.desired().maintenance
 
 
 @pytest.mark.parametrize("more", [[], ["--for", "1h"]])
@@ -325,7 +325,7 @@ def test_a_drain_takes_the_place_of_no_fence_by_hand(holdfast, cluster, device, 
         "maintenance", "drain", "n2", "--reason", "new kernel", "--no-wait", *more
     )
     assert (status, "n2 was fenced by hand (fenced: it hangs)" in complained) == (0, True)
-    kept = cluster.wanted().maintenance["n2"]
+    kept = cluster.desired().maintenance["n2"]
     assert (kept.reason, kept.until) == ("fenced: it hangs", 0.0)
     assert holdfast("maintenance", "return", "n2", "--no-wait")[0] == 2
 
@@ -367,10 +367,10 @@ def test_a_node_that_somebody_drained_for_something_else_is_not_switched_on(
         assert (status, said) == (2, "")
         assert "by ada: chassis open" in complained and "--yes" in complained
     assert calls(device) == []
-    assert cluster.wanted().maintenance["n2"].reason == "chassis open"
+    assert cluster.desired().maintenance["n2"].reason == "chassis open"
     assert holdfast("unfence", "n2", "--yes", "--no-wait")[0] == 0
     assert "on 2" in calls(device)
-    assert not cluster.wanted().maintenance
+    assert not cluster.desired().maintenance
 
 
 def test_a_device_that_only_says_so_is_no_fence_and_the_node_stays_drained(holdfast, cluster):
@@ -379,7 +379,7 @@ def test_a_device_that_only_says_so_is_no_fence_and_the_node_stays_drained(holdf
     assert status == 1
     assert "not proved off" in complained
     assert "'holdfast undrain n2 --yes'" in complained
-    assert cluster.wanted().maintenance["n2"].reason == "fenced: x (not proved off)"
+    assert cluster.desired().maintenance["n2"].reason == "fenced: x (not proved off)"
 
 
 def test_a_node_whose_device_only_cuts_access_is_not_said_to_lose_its_power(
@@ -397,7 +397,7 @@ def test_a_node_whose_device_only_cuts_access_is_not_said_to_lose_its_power(
         assert "Switch it on by hand" in complained
         assert "'holdfast undrain n2 --yes'" in complained
     assert calls(folder) == before
-    assert cluster.wanted().maintenance["n2"].reason == "fenced: x"
+    assert cluster.desired().maintenance["n2"].reason == "fenced: x"
 
 
 def test_a_node_that_is_in_use_is_not_said_to_be_used_again(holdfast, cluster, device):
@@ -410,7 +410,7 @@ def test_a_service_that_is_in_no_error_is_not_started_by_clearing_it(holdfast, c
     cluster.manager_says(1, {"web": ServiceStatus(ServiceState.STOPPED)})
     status, _said, complained = holdfast("service", "clear", "web", "--no-wait")
     assert (status, "web is in no error, but stopped" in complained) == (2, True)
-    assert cluster.wanted().services["web"].state == "stopped"
+    assert cluster.desired().services["web"].state == "stopped"
 
 
 def test_a_report_of_rehearsals_makes_no_folders_of_a_mistyped_path(holdfast, device, tmp_path):
@@ -440,7 +440,7 @@ def test_a_node_that_cannot_be_fenced_is_not_drained_for_it(holdfast, cluster, d
     status, said, complained = holdfast("fence", "n2", "--reason", "x", "--yes", *more)
     assert (status, said) == (2, "")
     assert len(complained.splitlines()) == 1
-    assert (cluster.wanted().version, calls(device)) == (0, [])
+    assert (cluster.desired().version, calls(device)) == (0, [])
 
 
 def test_a_fence_that_ends_in_an_error_says_that_the_node_stays_drained(
@@ -456,7 +456,7 @@ def test_a_fence_that_ends_in_an_error_says_that_the_node_stays_drained(
         "holdfast: n2 stays drained; 'holdfast undrain n2 --yes' ends that",
         "holdfast: The fence device cannot be asked.",
     ]
-    assert "n2" in cluster.wanted().maintenance
+    assert "n2" in cluster.desired().maintenance
 
 
 NASTY = "agent said: \x1b[2Jno\nway"

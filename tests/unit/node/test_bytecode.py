@@ -81,10 +81,10 @@ def test_a_library_that_was_replaced_is_run_itself(library: Path, how: str) -> N
     if how == "touched":
         os.utime(library, ns=(1, 1))
     if how == "replaced":
-        seen = library.stat()
+        observed = library.stat()
         other = library.with_name("new")
         other.write_bytes(library.read_bytes())
-        os.utime(other, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+        os.utime(other, ns=(observed.st_atime_ns, observed.st_mtime_ns))
         other.rename(library)
     if how == "another size":
         with zipfile.ZipFile(library, "a") as archive:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.news import (
     News,
@@ -89,7 +89,7 @@ def test_a_storage_nobody_wrote_on_has_no_manager_no_reports_and_nothing_wanted(
     first = storages[0]
     assert (first.read_manager(), first.newest_intent()) == (None, None)
     assert first.read_report(2) is None
-    assert first.read_wanted() == (Wanted(), 0)
+    assert first.read_desired() == (DesiredState(), 0)
 
 
 def test_a_report_whose_number_is_known_is_not_read_again(storages):
@@ -248,9 +248,9 @@ def test_a_manager_of_an_earlier_epoch_cannot_write_over_a_later_one(storages):
 def test_of_the_wanted_configurations_the_highest_version_counts_with_its_slot(storages):
     first, second, third = storages
     for storage, version in ((first, 3), (second, 5), (third, 4)):
-        storage.write_wanted(Wanted(version, {"web": WEB}))
-    assert first.read_wanted() == (Wanted(5, {"web": WEB}), 2)
-    assert third.read_wanted_from(1).version == 3
+        storage.write_desired(DesiredState(version, {"web": WEB}))
+    assert first.read_desired() == (DesiredState(5, {"web": WEB}), 2)
+    assert third.read_desired_from(1).version == 3
 
 
 def test_a_report_is_read_as_it_was_written_and_again_when_it_changed(storages):
@@ -279,9 +279,9 @@ def slots_read(storage, monkeypatch):
 
 
 def change(storage, version):
-    """Write a wanted configuration as a change does: under the lease, with its version."""
+    """Write a desired configuration as a change does: under the lease, with its version."""
     assert storage.leases.acquire(CONFIGURATION_LEASE) == version
-    storage.write_wanted(Wanted(version, {"web": WEB}))
+    storage.write_desired(DesiredState(version, {"web": WEB}))
     storage.leases.release(CONFIGURATION_LEASE)
 
 
@@ -290,7 +290,7 @@ def test_one_slot_is_read_for_the_newest_configuration_whoever_wrote_it(storages
     for version, writer in enumerate((first, second, third, second), start=1):
         change(writer, version)
     read = slots_read(first, monkeypatch)
-    assert first.read_wanted() == (Wanted(4, {"web": WEB}), 2)
+    assert first.read_desired() == (DesiredState(4, {"web": WEB}), 2)
     assert read == [2]
 
 
@@ -302,15 +302,15 @@ def test_no_newer_configuration_is_missed_while_a_change_is_under_way_or_came_to
     change(first, 2)
     assert second.leases.acquire(CONFIGURATION_LEASE) == 3
     read = slots_read(third, monkeypatch)
-    assert third.read_wanted() == (Wanted(2, {"web": WEB}), 1)
+    assert third.read_desired() == (DesiredState(2, {"web": WEB}), 1)
     second.leases.release(CONFIGURATION_LEASE)
-    assert third.read_wanted() == (Wanted(2, {"web": WEB}), 1)
+    assert third.read_desired() == (DesiredState(2, {"web": WEB}), 1)
     assert set(read) == {1, 2, 3, 4}, "4 is no member: it is searched once"
     read.clear()
-    assert third.read_wanted() == (Wanted(2, {"web": WEB}), 1)
+    assert third.read_desired() == (DesiredState(2, {"web": WEB}), 1)
     assert set(read) == {1, 2, 3}
     change(third, 4)
-    assert first.read_wanted() == (Wanted(4, {"web": WEB}), 3)
+    assert first.read_desired() == (DesiredState(4, {"web": WEB}), 3)
 
 
 def test_a_change_that_was_paused_and_is_written_late_is_not_the_newest(storages):
@@ -318,15 +318,15 @@ def test_a_change_that_was_paused_and_is_written_late_is_not_the_newest(storages
     change(first, 1)
     change(second, 2)
     change(third, 3)
-    second.write_wanted(Wanted(2, {}))
-    assert first.read_wanted() == (Wanted(3, {"web": WEB}), 3)
+    second.write_desired(DesiredState(2, {}))
+    assert first.read_desired() == (DesiredState(3, {"web": WEB}), 3)
 
 
 def test_a_slot_of_another_node_that_is_damaged_hides_no_configuration(storages, tmp_path):
     first, second, _third = storages
     change(second, 1)
     spoil(tmp_path, Kind.CONFIGURATION, 3)
-    assert first.read_wanted() == (Wanted(1, {"web": WEB}), 2)
+    assert first.read_desired() == (DesiredState(1, {"web": WEB}), 2)
 
 
 def test_a_damaged_slot_of_another_is_passed_over_while_the_holder_has_not_written_yet(
@@ -337,15 +337,15 @@ def test_a_damaged_slot_of_another_is_passed_over_while_the_holder_has_not_writt
     change(first, 2)
     spoil(tmp_path, Kind.CONFIGURATION, 3)
     assert second.leases.acquire(CONFIGURATION_LEASE) == 3
-    assert first.read_wanted() == second.search_wanted() == (Wanted(2, {"web": WEB}), 1)
+    assert first.read_desired() == second.search_desired() == (DesiredState(2, {"web": WEB}), 1)
     second.leases.release(CONFIGURATION_LEASE)
     assert first.leases.acquire(CONFIGURATION_LEASE) == 4
     # Version 3 may have been written by anybody.
     for storage in (first, second):
         with pytest.raises(FormatError, match="record of host id 3"):
-            storage.search_wanted()
+            storage.search_desired()
     with pytest.raises(FormatError, match="record of host id 3"):
-        first.search_wanted(acquired=4)
+        first.search_desired(acquired=4)
 
 
 def test_the_damaged_slot_of_a_holder_may_have_the_newest_until_the_holder_says_otherwise(
@@ -358,10 +358,10 @@ def test_the_damaged_slot_of_a_holder_may_have_the_newest_until_the_holder_says_
     assert third.leases.acquire(CONFIGURATION_LEASE) == 3
     for storage in (first, second, third):
         with pytest.raises(FormatError, match="record of host id 3"):
-            storage.search_wanted()
-    assert third.search_wanted(acquired=3) == (Wanted(2, {"web": WEB}), 1)
+            storage.search_desired()
+    assert third.search_desired(acquired=3) == (DesiredState(2, {"web": WEB}), 1)
     with pytest.raises(FormatError, match="record of host id 3"):
-        third.search_wanted(acquired=2)
+        third.search_desired(acquired=2)
 
 
 def test_a_damaged_slot_counts_where_no_other_has_a_configuration(storages, tmp_path):
@@ -369,9 +369,9 @@ def test_a_damaged_slot_counts_where_no_other_has_a_configuration(storages, tmp_
     spoil(tmp_path, Kind.CONFIGURATION, 3)
     assert second.leases.acquire(CONFIGURATION_LEASE) == 1
     with pytest.raises(FormatError, match="record of host id 3"):
-        first.search_wanted()
+        first.search_desired()
     with pytest.raises(FormatError, match="record of host id 3"):
-        second.search_wanted(acquired=1)
+        second.search_desired(acquired=1)
 
 
 @pytest.mark.parametrize(
@@ -411,12 +411,12 @@ def test_the_newest_configuration_is_found_also_where_the_configuration_lacks_it
     change(first, 1)
     change(second, 2)
     one = narrow(tmp_path)
-    assert one.read_wanted() == (Wanted(2, {"web": WEB}), 2)
+    assert one.read_desired() == (DesiredState(2, {"web": WEB}), 2)
     # Another one had the lease, and changed nothing.
     assert first.leases.acquire(CONFIGURATION_LEASE) == 3
     first.leases.release(CONFIGURATION_LEASE)
-    assert narrow(tmp_path).read_wanted() == (Wanted(2, {"web": WEB}), 2)
-    assert narrow(tmp_path).search_wanted() == (Wanted(2, {"web": WEB}), 2)
+    assert narrow(tmp_path).read_desired() == (DesiredState(2, {"web": WEB}), 2)
+    assert narrow(tmp_path).search_desired() == (DesiredState(2, {"web": WEB}), 2)
 
 
 @pytest.mark.parametrize("kind", [Kind.LRM, Kind.CRM])

@@ -49,7 +49,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.for
     rebalance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (  # noqa: E501
-    change_wanted,
+    change_desired,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import status
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.version import VERSION
@@ -199,7 +199,7 @@ def test_a_probe_tells_what_the_agents_find_whatever_the_records_say(
     node = configuration(tmp_path)
     for name in ("up", "down"):
         one = Service(name, (Resource("r", "ocf:test:thing"),))
-        change_wanted(node, lambda wanted, one=one: wanted.with_service(one), check=False)
+        change_desired(node, lambda desired, one=one: desired.with_service(one), check=False)
     node.run_directory.mkdir()
     (node.run_directory / "thing-up.r").write_text("0")
     assert main(["probe", "--config", str(config)]) == WELL
@@ -368,7 +368,7 @@ def test_a_history_of_what_can_have_none_is_refused_with_what_there_is(
         state = state.with_event(event)
     cluster.write_manager(state)
     web = Service("web", (Resource("r", "ocf:test:thing"),))
-    change_wanted(configuration(tmp_path), lambda wanted: wanted.with_service(web), check=False)
+    change_desired(configuration(tmp_path), lambda desired: desired.with_service(web), check=False)
     words = ["history", "--config", str(config)]
     of_nodes = [("--node", one) for one in ("n2", "n7", "n8")]
     for more in (*of_nodes, ("--kind", "brewed"), ("--service", "web"), ("--service", "tea")):
@@ -412,9 +412,9 @@ def test_a_check_that_is_not_understood_is_unknown_to_monitoring_and_not_critica
 
 
 def test_names_are_listed_one_in_a_line(config, cluster, tmp_path, capsys):
-    change_wanted(
+    change_desired(
         configuration(tmp_path),
-        lambda wanted: wanted.with_service(Service("web", (Resource("r", "ocf:test:thing"),))),
+        lambda desired: desired.with_service(Service("web", (Resource("r", "ocf:test:thing"),))),
         check=False,
     )
     for what, listed in (("nodes", "n1\nn2\nn3\n"), ("services", "web\n"), ("manager", "n1\n")):

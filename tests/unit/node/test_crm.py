@@ -30,7 +30,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     FREEZE,
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.effects import (
     Clocks,
@@ -54,7 +54,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     HostState,
     HostView,
     LeaseSight,
-    NodeSeen,
+    ObservedNode,
     PowerReport,
     Timing,
 )
@@ -119,7 +119,7 @@ class ObserverStandIn:
 
     def __init__(self, clock):
         self.clock = clock
-        self.nodes = {name: seen(name) for name in NODES}
+        self.nodes = {name: observed(name) for name in NODES}
         self.trouble = self.held = self.elsewhere = ""
         self.error = None
         self.changed = dict.fromkeys(NODES, 0.0)
@@ -186,12 +186,12 @@ class OrdersStandIn:
         return powered
 
 
-def seen(name, age=0.5, **changes):
-    return NodeSeen(age, report=Report(name, boot=f"{name}-boot1"), **changes)
+def observed(name, age=0.5, **changes):
+    return ObservedNode(age, report=Report(name, boot=f"{name}-boot1"), **changes)
 
 
 def silent(name, age=4.0):
-    return seen(name, age, answer=Answer.NO)
+    return observed(name, age, answer=Answer.NO)
 
 
 GIVES_UP = [("release", "manager")]
@@ -205,7 +205,7 @@ class Daemon:
         self.clock = Clock()
         self.storage = StorageStandIn()
         self.storage.leases.epoch = EPOCH
-        self.storage.wanted = Wanted(3, {"web": WEB})
+        self.storage.desired = DesiredState(3, {"web": WEB})
         self.storage.state = ClusterState(
             epoch=EPOCH - 1,
             manager="n2",
@@ -273,7 +273,7 @@ def kinds(log):
 
 
 def test_who_does_not_use_the_storage_of_the_others_does_not_become_manager(daemon):
-    daemon.observer.nodes["n3"] = seen("n3", 4.0, answer=Answer.YES)
+    daemon.observer.nodes["n3"] = observed("n3", 4.0, answer=Answer.YES)
     daemon.configuration.run_directory.mkdir(parents=True)
     daemon.observer.elsewhere = "n3 writes heartbeats that n1 does not see"
     daemon.storage.leases.manager = LeaseHolder(3, 4, EPOCH, True)
@@ -286,7 +286,7 @@ def test_who_does_not_use_the_storage_of_the_others_does_not_become_manager(daem
 
 
 def test_a_manager_whose_storage_others_do_not_use_fences_nobody(manager):
-    manager.observer.nodes["n3"] = seen("n3", 400.0, answer=Answer.NO, lease=LeaseSight.DEAD)
+    manager.observer.nodes["n3"] = observed("n3", 400.0, answer=Answer.NO, lease=LeaseSight.DEAD)
     manager.observer.elsewhere = "n2 writes heartbeats that n1 does not see"
     for _turn in range(3):
         assert "fence" not in kinds(manager.round())
@@ -345,13 +345,13 @@ def test_who_lost_the_lease_writes_nothing_and_orders_nothing(manager):
 @pytest.mark.parametrize("took", [LATE, LATE + 0.1])
 def test_a_round_that_was_held_up_is_thrown_away(manager, took):
     manager.observer.nodes["n3"] = silent("n3")
-    read_wanted = manager.storage.read_wanted
+    read_desired = manager.storage.read_desired
 
     def slow():
         manager.clock.go(took)
-        return read_wanted()
+        return read_desired()
 
-    manager.storage.read_wanted = slow
+    manager.storage.read_desired = slow
     assert kinds(manager.round()) == ([] if took > LATE else ["state", "fence"])
     run_directory = manager.daemon._configuration.run_directory
     run_directory.mkdir(parents=True, exist_ok=True)
@@ -359,7 +359,7 @@ def test_a_round_that_was_held_up_is_thrown_away(manager, took):
     measured = read_telemetry(telemetry_path(run_directory, "crm"), math.inf)
     assert measured is not None
     assert measured.values[("rounds_thrown_away", ())] == (1 if took > LATE else 0)
-    manager.storage.read_wanted = read_wanted
+    manager.storage.read_desired = read_desired
     if took > LATE:
         assert "fence" not in kinds(manager.round()), "who was held up judges nobody yet"
         assert "fence" in kinds(manager.round())
@@ -369,10 +369,10 @@ def test_a_fence_that_ended_in_a_round_that_was_held_up_is_not_forgotten(manager
     manager.observer.nodes["n3"] = silent("n3")
     manager.round()
     manager.end_fence()
-    read_wanted = manager.storage.read_wanted
-    manager.storage.read_wanted = lambda: (manager.clock.go(LATE + 1), read_wanted())[1]
+    read_desired = manager.storage.read_desired
+    manager.storage.read_desired = lambda: (manager.clock.go(LATE + 1), read_desired())[1]
     assert manager.round() == []
-    manager.storage.read_wanted = read_wanted
+    manager.storage.read_desired = read_desired
     manager.round()
     assert manager.written().nodes["n3"].proof
 
@@ -464,7 +464,7 @@ def test_a_manager_that_was_held_up_in_its_look_takes_what_it_saw_before_for_no_
     manager.end_fence(took=0.5)
     manager.observer.took = 60.0
     manager.round(0.0)
-    manager.observer.nodes["n3"] = seen("n3")
+    manager.observer.nodes["n3"] = observed("n3")
     manager.observer.changed["n3"] = manager.clock.now
     manager.round(0.0)
     assert manager.written().nodes["n3"].state is not NodeState.OFF
@@ -517,7 +517,7 @@ def test_a_proof_from_a_round_that_was_thrown_away_is_none_of_a_node_that_writes
     manager.observer.took = 2.0
     assert manager.round() == []
     manager.observer.took = 0.0
-    manager.observer.nodes["n3"] = seen("n3", 0.4, beats=True)
+    manager.observer.nodes["n3"] = observed("n3", 0.4, beats=True)
     manager.observer.changed["n3"] = manager.clock.now
     manager.round()
     state = manager.daemon._crm.state
@@ -531,7 +531,7 @@ def test_a_proof_that_is_held_back_counts_as_a_fence_under_way(manager):
     manager.clock.go(1.0)
     manager.end_fence()
     manager.observer.changed["n3"] = manager.clock.now
-    manager.observer.nodes["n3"] = seen("n3")
+    manager.observer.nodes["n3"] = observed("n3")
     for _turn in range(5):
         assert "fence" not in kinds(manager.round())
         assert manager.daemon._crm.state.nodes["n3"].state is NodeState.FENCE
@@ -621,7 +621,7 @@ def test_a_node_is_switched_on_again_once_its_services_run_elsewhere(manager):
 def hold(manager):
     """Declare a global maintenance."""
     asked = Maintenance("new switches", "ada", 900.0)
-    manager.storage.wanted = replace(manager.storage.wanted, version=4, global_maintenance=asked)
+    manager.storage.desired = replace(manager.storage.desired, version=4, global_maintenance=asked)
 
 
 def test_a_declared_maintenance_stands_in_the_record_before_it_is_on_the_whiteboard(manager):
@@ -701,10 +701,10 @@ def test_a_candidate_does_not_fence_in_a_maintenance_that_the_manager_could_not_
 
 def test_a_candidate_does_not_fence_while_the_cluster_is_disarmed(candidate):
     candidate.storage.state = ClusterState(EPOCH, "n2", disarm=DISARMED, disarm_mode=FREEZE)
-    candidate.storage.wanted = replace(candidate.storage.wanted, disarm=FREEZE)
+    candidate.storage.desired = replace(candidate.storage.desired, disarm=FREEZE)
     candidate.observer.nodes["n2"] = silent("n2")
     assert candidate.round() == []
-    candidate.storage.wanted = candidate.storage.wanted.with_disarm("")
+    candidate.storage.desired = candidate.storage.desired.with_disarm("")
     assert kinds(candidate.round()) == ["intent", "fence"]
 
 
@@ -729,9 +729,9 @@ def test_a_candidate_reads_after_its_intent_whether_the_cluster_was_disarmed(can
     candidate.observer.nodes["n2"] = silent("n2")
 
     def disarmed(_kind):
-        wanted = replace(candidate.storage.wanted, disarm=FREEZE)
+        desired = replace(candidate.storage.desired, disarm=FREEZE)
         state = ClusterState(EPOCH, "n2", disarm=DISARMED, disarm_mode=FREEZE)
-        candidate.storage.state, candidate.storage.wanted = state, wanted
+        candidate.storage.state, candidate.storage.desired = state, desired
         return True
 
     candidate.storage.own_record_stands = disarmed
@@ -887,7 +887,7 @@ def test_a_fence_that_proved_nothing_about_the_holder_is_said_and_dropped(candid
     assert candidate.round() == [("freeing", {})]
     assert "fence of n2 failed" in capsys.readouterr().err
     candidate.storage.leases.epoch = 13
-    candidate.observer.nodes["n2"] = seen("n2")
+    candidate.observer.nodes["n2"] = observed("n2")
     candidate.round()
     assert candidate.written().nodes["n2"].state is NodeState.ONLINE
 
@@ -896,7 +896,7 @@ def test_a_candidates_proof_says_nothing_of_a_node_that_is_manager_no_more(candi
     candidate.observer.nodes["n2"] = silent("n2")
     candidate.round()
     candidate.end_fence("n2")
-    candidate.observer.nodes["n2"] = seen("n2")
+    candidate.observer.nodes["n2"] = observed("n2")
     candidate.storage.leases.manager = LeaseHolder(3, 4, 13, True)
     assert candidate.round() == [("freeing", {})]
     candidate.storage.leases.epoch = 14
@@ -991,7 +991,7 @@ def test_who_is_ended_in_the_middle_of_a_round_gives_no_orders(manager):
 
 def acted_on(name, **versions):
     """What is seen of a node that has acted on these versions."""
-    return NodeSeen(0.5, report=Report(name, boot=f"{name}-boot1", **versions))
+    return ObservedNode(0.5, report=Report(name, boot=f"{name}-boot1", **versions))
 
 
 @pytest.mark.parametrize(
@@ -1013,7 +1013,7 @@ def test_who_would_be_manager_pauses_while_a_node_has_acted_on_more(
         assert daemon.round() == [], "nothing is written, fenced or started"
     assert daemon.storage.leases.held("manager"), "nobody else could know better"
     assert named in capsys.readouterr().err
-    daemon.observer.nodes["n2"] = seen("n2")
+    daemon.observer.nodes["n2"] = observed("n2")
     assert kinds(daemon.round())[0] == "state", "the pause ends with its reason"
 
 
@@ -1025,7 +1025,7 @@ def test_a_manager_pauses_when_a_node_turns_out_to_have_acted_on_more(manager):
 
 
 def test_a_manager_pauses_when_the_configuration_goes_back(manager):
-    manager.storage.wanted = Wanted(2, {})
+    manager.storage.desired = DesiredState(2, {})
     for _turn in range(5):
         assert manager.round() == [], "web is neither stopped nor forgotten"
 
@@ -1033,15 +1033,15 @@ def test_a_manager_pauses_when_the_configuration_goes_back(manager):
 @pytest.mark.parametrize(
     "unheard",
     [
-        NodeSeen(0.5, report=Report("n2"), beats=False),
-        NodeSeen(0.5, report_lost=True, problem="its report on storage is older"),
+        ObservedNode(0.5, report=Report("n2"), beats=False),
+        ObservedNode(0.5, report_lost=True, problem="its report on storage is older"),
     ],
     ids=["not watched yet", "its report is not what it wrote"],
 )
 def test_who_would_be_manager_hears_every_node_that_is_alive_first(daemon, unheard):
     daemon.observer.nodes["n2"] = unheard
     assert daemon.round() == []
-    daemon.observer.nodes["n2"] = seen("n2")
+    daemon.observer.nodes["n2"] = observed("n2")
     assert kinds(daemon.round()) == ["state"]
 
 
@@ -1058,7 +1058,7 @@ def test_a_repair_is_taken_up_and_believes_nothing_of_the_old_record(daemon, whe
     if when == "paused":
         daemon.observer.nodes["n2"] = acted_on("n2", epoch=EPOCH - 1, commands=12)
     daemon.round()
-    daemon.storage.wanted = replace(daemon.storage.wanted, version=5, generation=1)
+    daemon.storage.desired = replace(daemon.storage.desired, version=5, generation=1)
     log = [*daemon.round(), *daemon.round()]
     state = [content for kind, content in log if kind == "state"][-1]
     assert state.generation == 1
@@ -1073,7 +1073,7 @@ def test_a_fence_that_ended_during_the_pause_proves_nothing_after_it(manager):
     manager.end_fence()
     manager.observer.changed["n3"] = manager.clock.now - 60.0
     assert manager.round(4.0) == []
-    manager.storage.wanted = replace(manager.storage.wanted, version=5, generation=1)
+    manager.storage.desired = replace(manager.storage.desired, version=5, generation=1)
     manager.round()
     assert manager.written().nodes["n3"].state is not NodeState.OFF
 
@@ -1094,7 +1094,7 @@ def test_no_candidate_fences_while_the_records_are_older_than_what_was_acted_on(
     daemon.observer.nodes["n3"] = acted_on("n3", epoch=EPOCH, commands=40)
     for _turn in range(3):
         assert daemon.round() == []
-    daemon.observer.nodes["n3"] = seen("n3")
+    daemon.observer.nodes["n3"] = observed("n3")
     assert kinds(daemon.round()) == ["intent", "fence"]
 
 
@@ -1144,7 +1144,7 @@ def test_an_accepted_membership_is_recorded_without_the_others(daemon):
     own = recorded(daemon, n2=Place(2, "10.9.9.9", 1))
     with_reports(daemon, "0" * 32)
     assert kinds(daemon.round()) == ["release"]
-    daemon.storage.wanted = replace(daemon.storage.wanted, membership=Acceptance(own.digest, 4))
+    daemon.storage.desired = replace(daemon.storage.desired, membership=Acceptance(own.digest, 4))
     assert kinds(daemon.round()) == ["state"]
 
 
@@ -1238,8 +1238,8 @@ def test_who_would_be_manager_pauses_where_a_newer_record_may_be_damaged(daemon,
     if record == "manager":
         storage.readable_manager = lambda: (storage.state, "a newer record is damaged")
     else:
-        wanted, storage.wanted = storage.wanted, FormatError("a newer record is damaged")
-        storage.readable_wanted = lambda: (wanted, 1)
+        desired, storage.desired = storage.desired, FormatError("a newer record is damaged")
+        storage.readable_desired = lambda: (desired, 1)
     assert daemon.round() == []
     assert "a newer record is damaged" in daemon.daemon._crm.pause_reason
 

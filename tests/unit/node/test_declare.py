@@ -87,12 +87,12 @@ def test_a_service_that_cannot_run_is_refused_in_check_mode_too(
     with pytest.raises(error) as caught:
         cluster.service(check=check, **changes)
     assert part in str(caught.value)
-    assert cluster.wanted().version == 0
+    assert cluster.desired().version == 0
 
 
 def test_what_is_not_given_is_kept(cluster):
     cluster.service(resources=[RESOURCE], max_restart=3, max_relocate=2, failback=False)
-    before = cluster.wanted().services["web"]
+    before = cluster.desired().services["web"]
     cases = [
         ({"state": "stopped"}, {"state": "stopped"}),
         ({"max_restart": 0}, {"state": "started", "max_restart": 0}),
@@ -101,10 +101,10 @@ def test_what_is_not_given_is_kept(cluster):
     for given, changed in cases:
         assert cluster.service(**given).changed
         before = replace(before, **changed)
-        assert cluster.wanted().services["web"] == before
+        assert cluster.desired().services["web"] == before
     other = {**RESOURCE, "parameters": {"path": "/srv/y"}}
     cluster.service(resources=[other])
-    after = cluster.wanted().services["web"]
+    after = cluster.desired().services["web"]
     assert after.resources[0].parameters == {"path": "/srv/y"}
     assert (after.max_restart, after.max_relocate, after.failback) == (0, 2, True)
 
@@ -114,7 +114,7 @@ def test_an_agent_that_was_removed_does_not_keep_a_service_from_being_stopped(cl
     (cluster.folder / "ocf" / "resource.d" / "test" / "thing").unlink()
     assert cluster.service(state="stopped").changed
     assert cluster.service(state="absent").changed
-    assert cluster.wanted().services == {}
+    assert cluster.desired().services == {}
 
 
 def test_a_service_that_a_rule_names_is_not_removed(cluster):
@@ -141,12 +141,12 @@ def test_a_service_that_a_rule_names_is_not_removed(cluster):
 def test_a_service_that_is_meant_to_be_new_replaces_none(cluster, changes, how, check):
     assert cluster.service(resources=[RESOURCE], replace=False).changed
     assert not cluster.service(resources=[RESOURCE], replace=False).changed
-    before = cluster.wanted()
+    before = cluster.desired()
     with pytest.raises(
         InputError, match=f"name: 'web' .* replace is false; it is declared, and {how}"
     ):
         cluster.service(replace=False, check=check, **changes)
-    assert cluster.wanted() == before
+    assert cluster.desired() == before
     assert not cluster.service("other", state="absent", replace=False).changed
 
 
@@ -197,7 +197,7 @@ def test_a_wait_that_is_in_vain_says_what_the_service_is(cluster, monkeypatch, s
     with pytest.raises(HoldfastError) as caught:
         cluster.service(resources=[RESOURCE], wait=True)
     assert str(caught.value) == message
-    assert "web" in cluster.wanted().services, "what was declared stays declared"
+    assert "web" in cluster.desired().services, "what was declared stays declared"
 
 
 def test_a_state_from_before_the_change_ends_no_wait(cluster, monkeypatch):
@@ -217,7 +217,7 @@ def test_a_wait_outlives_reads_that_fail_for_a_moment(cluster, monkeypatch, fail
 
     class Failing(change.ClusterStorage):
         def read_manager(self):
-            if self.read_wanted()[0].version:
+            if self.read_desired()[0].version:
                 reads.append(self)
             if 0 < len(reads) <= failing:
                 raise StorageError("a path fails over")
@@ -260,7 +260,7 @@ def test_a_rule_that_makes_no_sense_is_refused(cluster, changes, part, check):
     with pytest.raises(InputError) as caught:
         cluster.rule(check=check, **changes)
     assert part in str(caught.value)
-    assert cluster.wanted().rules() == []
+    assert cluster.desired().rules() == []
 
 
 def test_a_priority_that_ansible_made_a_text_of_is_a_number(cluster):
@@ -276,7 +276,7 @@ def test_a_rule_can_change_its_kind_and_is_then_one_rule_still(cluster):
     cluster.rule(nodes={"n1": 1})
     result = cluster.rule(services=["web", "mail"], affinity="apart")
     assert (result.before["nodes"], result.after["affinity"]) == ({"n1": 1}, "apart")
-    assert [rule.name for rule in cluster.wanted().rules()] == ["sides"]
+    assert [rule.name for rule in cluster.desired().rules()] == ["sides"]
 
 
 def test_a_rule_that_is_not_there_can_be_absent(cluster):
@@ -307,7 +307,7 @@ def test_a_drained_node_keeps_since_when_it_is_and_who_asked_for_it(cluster, mon
         "until": 0.0,
     }
     assert cluster.maintenance("active").after == {"n2": None}
-    assert cluster.wanted().maintenance == {}
+    assert cluster.desired().maintenance == {}
 
 
 def test_who_fences_a_node_that_somebody_drained_keeps_it_empty_from_then_on(cluster, monkeypatch):

@@ -60,15 +60,15 @@ def test_services_and_their_rules_are_declared_in_any_order_and_in_one_version(c
         *(("service", name, "declared nowhere in the cluster") for name in ("app", "db", "disk")),
         *(("rule", name, "declared nowhere in the cluster") for name in ("home", "sides")),
     ]
-    wanted = cluster.wanted()
+    desired = cluster.desired()
     if check:
-        assert wanted.version == 0
+        assert desired.version == 0
         return
-    assert wanted.version == 1
-    assert wanted.services["app"].after == ("db",)
-    assert sorted(one.name for one in wanted.rules()) == ["home", "sides"]
+    assert desired.version == 1
+    assert desired.services["app"].after == ("db",)
+    assert sorted(one.name for one in desired.rules()) == ["home", "sides"]
     assert not declare(cluster, services, rules).changed
-    assert cluster.wanted() == wanted
+    assert cluster.desired() == desired
 
 
 def test_a_service_and_the_rule_that_names_it_go_together_and_may_be_gone_already(cluster):
@@ -79,7 +79,7 @@ def test_a_service_and_the_rule_that_names_it_go_together_and_may_be_gone_alread
         ("service", "a", "only in the cluster"),
         ("rule", "sides", "only in the cluster"),
     ]
-    assert sorted(cluster.wanted().services) == ["b"]
+    assert sorted(cluster.desired().services) == ["b"]
     assert not declare(cluster, **rows).changed
 
 
@@ -87,15 +87,15 @@ def test_a_service_may_go_while_its_rule_stays_for_others(cluster):
     names = ("a", "b", "c")
     declare(cluster, [service(one) for one in names], [rule("sides", *names, affinity="apart")])
     declare(cluster, [gone("c")], [rule("sides", "a", "b", affinity="apart")])
-    (left,) = cluster.wanted().rules()
+    (left,) = cluster.desired().rules()
     assert left.services == ("a", "b")
 
 
 def test_what_comes_after_what_can_be_turned_round(cluster):
     declare(cluster, [service("a", after=["b"]), service("b")])
     declare(cluster, [service("b", after=["a"]), service("a", after=[])])
-    wanted = cluster.wanted().services
-    assert (wanted["a"].after, wanted["b"].after) == ((), ("a",))
+    desired = cluster.desired().services
+    assert (desired["a"].after, desired["b"].after) == ((), ("a",))
 
 
 def test_two_rules_can_change_their_places(cluster):
@@ -103,13 +103,13 @@ def test_two_rules_can_change_their_places(cluster):
     for one, two in (("a", "b"), ("b", "a")):
         rules = [rule("one", one, nodes={"n1": 1}), rule("two", two, nodes={"n2": 1})]
         assert declare(cluster, None, rules).changed
-    assert cluster.wanted().node_rule_of("a").name == "two"
+    assert cluster.desired().node_rule_of("a").name == "two"
 
 
 def test_what_is_not_named_or_not_given_stays_as_it_is(cluster):
     rules = [rule("sides", "a", "b", affinity="apart")]
     declare(cluster, [service("a", max_restart=4), service("b")], rules)
-    before = cluster.wanted()
+    before = cluster.desired()
     assert not declare(cluster, [{"name": "a", "state": "started"}]).changed
     assert not declare(cluster, [], []).changed
     assert told(declare(cluster, [{"name": "a", "state": "started", "backoff": 20.0}])) == [
@@ -118,7 +118,7 @@ def test_what_is_not_named_or_not_given_stays_as_it_is(cluster):
     assert told(declare(cluster, [{"name": "a", "state": "started", "backoff": 10.0}])) == [
         ("service", "a", "backoff: 20.0 instead of 10.0")
     ]
-    assert cluster.wanted().services == before.services
+    assert cluster.desired().services == before.services
 
 
 @pytest.mark.usefixtures("an_earlier_version")
@@ -129,14 +129,14 @@ def test_that_a_secret_changes_is_told_but_not_which(cluster):
     declare(cluster, [service("a", resources=[guarded("1111")])])
     result = declare(cluster, [service("a", resources=[guarded("2222")])])
     assert told(result) == [("service", "a", "resources: another secret")]
-    assert cluster.wanted().services["a"].resources[0].parameters["password"] == "2222"
+    assert cluster.desired().services["a"].resources[0].parameters["password"] == "2222"
     assert not declare(cluster, [service("a", resources=[guarded("********")])]).changed
 
 
 @pytest.mark.parametrize("check", [True, False], ids=["check mode", "for real"])
 def test_the_policy_is_declared_with_the_services_in_one_version(cluster, check):
     declare(cluster, policy={"shutdown": "migrate", "max_workers": 8})
-    before = cluster.wanted()
+    before = cluster.desired()
     asked = {"placement": "load", "max_workers": 8, "rebalance": None}
     result = declare(cluster, [service("a")], policy=asked, check=check)
     assert told(result) == [
@@ -148,10 +148,10 @@ def test_the_policy_is_declared_with_the_services_in_one_version(cluster, check)
         "load",
     )
     if check:
-        assert cluster.wanted() == before
+        assert cluster.desired() == before
         return
-    assert cluster.wanted().version == before.version + 1
-    assert cluster.wanted().policy == Policy("migrate", placement="load", max_workers=8)
+    assert cluster.desired().version == before.version + 1
+    assert cluster.desired().policy == Policy("migrate", placement="load", max_workers=8)
     for same in (asked, {}, None):
         assert not declare(cluster, [service("a")], policy=same).changed
 
@@ -205,13 +205,13 @@ def test_the_policy_is_declared_with_the_services_in_one_version(cluster, check)
 @pytest.mark.parametrize("check", [True, False], ids=["check mode", "for real"])
 def test_if_one_is_not_acceptable_none_is_declared(cluster, rows, error, part, check):
     declare(cluster, [service("web")], [rule("home", "web", nodes={"n2": 1})])
-    before = cluster.wanted()
+    before = cluster.desired()
     rows = {**rows, "services": [service("fine"), *rows.get("services", ())]}
     if "nobody" in part:
         rows["services"] = rows["services"][1:]
     with pytest.raises(error, match=part):
         declare(cluster, **rows, check=check)
-    assert cluster.wanted() == before
+    assert cluster.desired() == before
 
 
 def test_an_agent_of_many_services_is_asked_once(cluster, monkeypatch):

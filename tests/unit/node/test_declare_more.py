@@ -40,7 +40,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.ope
     move as operations_move,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (  # noqa: E501
-    change_wanted,
+    change_desired,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.disarm import (  # noqa: E501
     declare_cluster_maintenance,
@@ -72,9 +72,9 @@ def test_an_error_is_cleared_by_a_request_and_only_where_there_is_one(cluster):
     cluster.service(resources=[RESOURCE])
     cluster.manager_says(1, {"web": ServiceStatus(ServiceState.ERROR, reason="it failed")})
     told = cluster.service(check=True, clear_error=True)
-    assert (told.changed, told.values["cleared"], cluster.wanted().requests) == (True, True, {})
+    assert (told.changed, told.values["cleared"], cluster.desired().requests) == (True, True, {})
     assert cluster.service(clear_error=True).changed
-    assert cluster.wanted().requests["web"].kind == "clear"
+    assert cluster.desired().requests["web"].kind == "clear"
     cluster.manager_says(2, {"web": ServiceStatus(ServiceState.STARTED, "n1")})
     assert not cluster.service(clear_error=True).changed
 
@@ -82,7 +82,7 @@ def test_an_error_is_cleared_by_a_request_and_only_where_there_is_one(cluster):
 def test_a_stop_with_a_timeout_is_asked_for_once(cluster):
     cluster.service(resources=[RESOURCE])
     assert cluster.service(state="stopped", stop_within=7.0).changed
-    request = cluster.wanted().requests["web"]
+    request = cluster.desired().requests["web"]
     assert (request.kind, request.timeout) == ("stop", 7.0)
     assert not cluster.service(state="stopped", stop_within=9.0).changed
 
@@ -104,7 +104,7 @@ def test_what_a_service_cannot_be_is_refused_in_check_mode_too(cluster, changes,
     with pytest.raises(InputError) as caught:
         cluster.service(resources=[RESOURCE], check=check, **changes)
     assert part in str(caught.value)
-    assert cluster.wanted().version == 0
+    assert cluster.desired().version == 0
 
 
 def test_no_more_services_are_kept_apart_than_there_are_nodes(cluster):
@@ -194,11 +194,11 @@ def movable(cluster):
 
 def test_a_move_is_told_in_check_mode_and_asked_for_once(movable):
     told = move(movable, check=True)
-    assert (told.changed, movable.wanted().requests) == (True, {})
+    assert (told.changed, movable.desired().requests) == (True, {})
     done = move(movable, live=False)
     assert (told.before, told.after) == (done.before, done.after)
     assert done.before == {"web": {"node": "n1"}}
-    request = movable.wanted().requests["web"]
+    request = movable.desired().requests["web"]
     assert (request.kind, request.node, request.live) == ("move", "n2", False)
     assert not move(movable, node="n1").changed
 
@@ -236,7 +236,7 @@ def test_a_move_that_the_manager_would_refuse_is_refused_before(movable, changes
     with pytest.raises(HoldfastError) as caught:
         move(movable, check, **changes)
     assert part in str(caught.value)
-    assert not movable.wanted().requests
+    assert not movable.desired().requests
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_no_move_is_asked_for_that_would_come_after_the_cluster_is_let_go(movabl
         evacuate(options, False)
     assert str(caught.value).startswith("Nothing was moved off n1: the cluster is ")
     assert str(caught.value).endswith(why)
-    assert not movable.wanted().requests
+    assert not movable.desired().requests
     frozen = {"web": ServiceStatus(ServiceState.FREEZE, "n1", reason="so it is")}
     movable.manager_says(4, frozen, movable.online, **held)
     with pytest.raises(HoldfastError) as caught:
@@ -310,7 +310,7 @@ def test_a_service_that_is_on_its_way_elsewhere_is_moved_once_it_has_arrived(mov
     monkeypatch.setattr(operations_move.time, "sleep", arrive)
     with pytest.raises(HoldfastError, match="has not applied the change"):
         move(movable, wait=True, timeout=0.3)
-    assert movable.wanted().requests["web"].node == "n2"
+    assert movable.desired().requests["web"].node == "n2"
 
 
 def test_a_move_that_could_be_asked_for_only_at_the_end_of_its_time_is_still_waited_for(
@@ -334,7 +334,7 @@ def test_a_service_that_stays_on_its_way_elsewhere_is_not_moved(movable, wait):
     movable.manager_says(3, {"web": RETURNS}, movable.online)
     with pytest.raises(HoldfastError, match="it is relocate: so it is"):
         move(movable, wait=wait)
-    assert not movable.wanted().requests
+    assert not movable.desired().requests
 
 
 def test_check_mode_tells_of_a_move_that_would_be_waited_for(movable):
@@ -350,13 +350,13 @@ def test_check_mode_tells_of_a_move_that_would_be_waited_for(movable):
 
 def test_a_refusal_ends_the_wait_for_a_move_at_once(movable, monkeypatch):
     def refuse(_configuration, plan, **more):
-        change = change_wanted(_configuration, plan, **more)
+        change = change_desired(_configuration, plan, **more)
         event = Event(5.0, "refused", "n2", "web", "asked to move to n2: it is off")
         says = ClusterState(movable.epoch, "n1", 4, 1, 1, movable.web, movable.online)
         movable.storage.write_manager(says.with_event(event))
         return change
 
-    monkeypatch.setattr(operations_move, "change_wanted", refuse)
+    monkeypatch.setattr(operations_move, "change_desired", refuse)
     with pytest.raises(HoldfastError) as caught:
         move(movable, wait=True, timeout=60.0)
     assert str(caught.value) == (
@@ -375,12 +375,12 @@ def disarm(cluster, check=False, **changes):
 def test_a_cluster_is_disarmed_once_and_armed_once(cluster):
     told, done = disarm(cluster, check=True), disarm(cluster)
     assert (told.changed, done.changed) == (True, True)
-    assert cluster.wanted().disarm == "freeze"
+    assert cluster.desired().disarm == "freeze"
     assert done.values["disarm"]["owner"] == "ada"
     assert not disarm(cluster, reason=None, owner=None).changed
     told, armed = disarm(cluster, check=True, state="absent"), disarm(cluster, state="absent")
     assert (told.changed, told.before, told.after) == (armed.changed, armed.before, armed.after)
-    assert (cluster.wanted().disarm, cluster.wanted().disarmed_by) == ("", None)
+    assert (cluster.desired().disarm, cluster.desired().disarmed_by) == ("", None)
     assert not disarm(cluster, state="absent").changed
 
 
@@ -432,10 +432,10 @@ def test_a_move_that_a_rule_would_undo_is_refused_unless_it_is_forced(homesick, 
         " would go from n2 to n1 at once: rule 'home' prefers it. Change that, pin the service to"
         " the node (pin: true, --pin), or move it all the same (force: true, --force)."
     )
-    assert not homesick.wanted().requests
+    assert not homesick.desired().requests
     assert move(homesick, check, force=True).changed
-    assert len(homesick.wanted().requests) == (0 if check else 1)
-    assert not homesick.wanted().pins
+    assert len(homesick.desired().requests) == (0 if check else 1)
+    assert not homesick.desired().pins
 
 
 @pytest.mark.parametrize("check", [True, False], ids=["dry run", "for real"])
@@ -445,7 +445,7 @@ def test_a_pinned_service_is_moved_and_its_node_recorded(homesick, check):
         {"web": {"node": "n1", "pinned": ""}},
         {"web": {"node": "n2", "pinned": "n2"}},
     )
-    assert homesick.wanted().pins == ({} if check else {"web": "n2"})
+    assert homesick.desired().pins == ({} if check else {"web": "n2"})
 
 
 def test_a_pin_is_kept_by_other_moves_and_taken_away_without_one(homesick):
@@ -457,12 +457,12 @@ def test_a_pin_is_kept_by_other_moves_and_taken_away_without_one(homesick):
     assert not move(homesick, pin=True).changed
     assert move(homesick, node="n1", pin=False).changed
     move(homesick, node="n2", pin=True)
-    made = homesick.wanted().requests["web"]
+    made = homesick.desired().requests["web"]
     assert move(homesick, True, node=None, pin=False).before == {"web": {"pinned": "n2"}}
     done = move(homesick, node=None, pin=False, wait=True)
     assert (done.changed, done.values["pinned"]) == (True, "")
-    assert not homesick.wanted().pins
-    assert homesick.wanted().requests["web"] == made
+    assert not homesick.desired().pins
+    assert homesick.desired().requests["web"] == made
     assert not move(homesick, node=None, pin=False).changed
     with pytest.raises(InputError, match="name: 'nobody' is not accepted"):
         move(homesick, name="nobody", node=None, pin=False)

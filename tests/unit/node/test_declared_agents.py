@@ -80,20 +80,20 @@ def test_a_value_that_an_agent_calls_unique_is_that_of_one_service(
     assert f"resources.parameters.{shared}: " in message
     assert "for service 'mail' a value that no other resource of ocf:test:address has" in message
     assert "resource 'front' of service 'web' has it" in message
-    assert list(cluster.wanted().services) == ["web"]
+    assert list(cluster.desired().services) == ["web"]
 
 
 def test_a_unique_value_is_free_for_other_agents_and_once_its_service_is_gone(cluster):
     declare(cluster, address("web", **WEB))
     declare(cluster, address("mail", agent="other", **WEB))
     declare(cluster, {"name": "web", "state": "absent"}, address("new", **WEB))
-    assert sorted(cluster.wanted().services) == ["mail", "new"]
+    assert sorted(cluster.desired().services) == ["mail", "new"]
 
 
 def test_two_services_can_exchange_a_unique_value_in_one_change(cluster):
     declare(cluster, address("a", ip="192.0.2.1"), address("b", ip="192.0.2.2"))
     declare(cluster, address("a", ip="192.0.2.2"), address("b", ip="192.0.2.1"))
-    assert cluster.wanted().services["a"].resources[0].parameters == {"ip": "192.0.2.2"}
+    assert cluster.desired().services["a"].resources[0].parameters == {"ip": "192.0.2.2"}
 
 
 def test_a_unique_value_is_unique_within_a_service_too(cluster):
@@ -195,7 +195,7 @@ def test_an_agent_is_not_asked_to_validate_unless_it_says_that_it_can(cluster):
 
 def times(cluster, service="web"):
     """Return the start, stop and monitor timeout and the interval of a declared service."""
-    one = cluster.wanted().services[service].resources[0]
+    one = cluster.desired().services[service].resources[0]
     return one.start_timeout, one.stop_timeout, one.monitor_timeout, one.monitor_interval
 
 
@@ -213,11 +213,11 @@ def test_later_advice_of_an_agent_does_not_restart_a_service(cluster):
     checked(cluster, "exit 0")
     given = [resource("/a", stop_timeout=5.0, monitor_interval=3.0)]
     cluster.service(resources=given)
-    before = cluster.wanted().services["web"]
+    before = cluster.desired().services["web"]
     checked(cluster, "exit 0", METADATA.replace('"40s"', '"50s"').replace("1m30s", "9m"))
     assert not cluster.service(resources=[resource("/a")]).changed
     assert cluster.service(resources=[resource("/a")], max_restart=4).changed
-    assert cluster.wanted().services["web"].digest() == before.digest()
+    assert cluster.desired().services["web"].digest() == before.digest()
     # Another name is another resource.
     cluster.service(resources=[resource("/a", name="s")])
     assert times(cluster) == (50.0, 540.0, 30.0, 10.0)
@@ -227,13 +227,13 @@ def test_the_level_of_monitors_stays_as_it_is_declared_until_another_one_is_give
     checked(cluster, "exit 0")
 
     def level():
-        return cluster.wanted().services["web"].resources[0].check_level
+        return cluster.desired().services["web"].resources[0].check_level
 
     cluster.service(resources=[resource("/a")])
-    before = cluster.wanted().services["web"].digest()
+    before = cluster.desired().services["web"].digest()
     assert level() == 0
     assert cluster.service(resources=[resource("/a", check_level=20)]).changed
     assert not cluster.service(resources=[resource("/a")]).changed
-    assert (level(), cluster.wanted().services["web"].digest()) == (20, before)
+    assert (level(), cluster.desired().services["web"].digest()) == (20, before)
     assert cluster.service(resources=[resource("/a", check_level=0)]).changed
     assert level() == 0

@@ -81,14 +81,14 @@ def watching(tmp_path: Path) -> Watching:
 def test_an_older_block_of_a_dead_node_is_no_sign_of_life(watching: Watching) -> None:
     for timestamp, report in ((100, 7), (100, 6), (10**9, 6), (100, 7)):
         watching.blocks[2] = timestamp, report
-        seen = watching.look(1.0, 1, 3)
+        observed = watching.look(1.0, 1, 3)
         assert not watching.observer.has_new_heartbeat("n2"), "it holds no fence back"
-    assert seen.nodes["n2"].heartbeat_age == 4.0
-    assert "older than one that was read before" in seen.nodes["n2"].problem
+    assert observed.nodes["n2"].heartbeat_age == 4.0
+    assert "older than one that was read before" in observed.nodes["n2"].problem
     watching.blocks[2] = 101, 7
-    seen = watching.look(1.0, 1, 3)
-    assert seen.nodes["n2"].heartbeat_age == 5.0
-    assert not seen.nodes["n2"].problem, "the newest block is there again"
+    observed = watching.look(1.0, 1, 3)
+    assert observed.nodes["n2"].heartbeat_age == 5.0
+    assert not observed.nodes["n2"].problem, "the newest block is there again"
 
 
 def test_without_authentication_any_change_is_a_sign_of_life(tmp_path: Path) -> None:
@@ -110,18 +110,18 @@ def test_a_node_that_starts_anew_is_alive_though_its_clock_begins_again(
 
 def test_a_forged_block_is_silence(watching: Watching) -> None:
     for _look in range(4):
-        seen = watching.look(1.0, 1, 3, forged=frozenset({2}))
-    assert seen.nodes["n2"].heartbeat_age == 4.0
-    assert not seen.trouble
+        observed = watching.look(1.0, 1, 3, forged=frozenset({2}))
+    assert observed.nodes["n2"].heartbeat_age == 4.0
+    assert not observed.trouble
 
 
 def test_a_node_with_another_key_than_all_others_judges_nobody(watching: Watching) -> None:
     forged = frozenset({2, 3})
     assert not watching.look(1.0, 1, forged=forged).trouble, "who writes the storage can do that"
     watching.network.others = {"n3"}
-    seen = watching.look(1.0, 1, forged=forged)
-    assert "another cluster key" in seen.trouble
-    assert seen.elsewhere == seen.trouble
+    observed = watching.look(1.0, 1, forged=forged)
+    assert "another cluster key" in observed.trouble
+    assert observed.elsewhere == observed.trouble
     assert not watching.look(1.0, 1, 3, forged=frozenset({2})).trouble
 
 
@@ -147,5 +147,5 @@ def test_another_key_shows_in_all_blocks_and_in_an_answer(
 def test_the_global_block_binds_only_where_it_need_not_be_authentic(
     tmp_path: Path, policy: Policy, block: GlobalBlock | None
 ) -> None:
-    seen = Watching(tmp_path, policy).look(global_block=block)
-    assert seen.board_binds is (policy is not Policy.ENFORCE)
+    observed = Watching(tmp_path, policy).look(global_block=block)
+    assert observed.board_binds is (policy is not Policy.ENFORCE)

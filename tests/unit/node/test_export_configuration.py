@@ -8,7 +8,7 @@ import json
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
@@ -52,8 +52,8 @@ def service(name, **more):
     return Service(name, (resource,), **more)
 
 
-def wanted():
-    found = Wanted(version=7)
+def desired():
+    found = DesiredState(version=7)
     for one in ("a", "b", "c"):
         found = found.with_service(service(one))
     found = found.with_rule(ServiceRule("sides", ("a", "b"), "apart"))
@@ -62,7 +62,7 @@ def wanted():
 
 
 def test_an_export_has_each_service_and_rule_and_no_secret():
-    live = exported(wanted())
+    live = exported(desired())
     assert SECRET not in json.dumps(live)
     assert [one["name"] for one in live["services"]] == ["a", "b", "c"]
     assert [one["name"] for one in live["rules"]] == ["home", "sides"]
@@ -81,19 +81,19 @@ def guarded(password, name="r", agent="ocf:test:thing"):
 
 
 def passwords_of(cluster):
-    return [one.parameters["password"] for one in cluster.wanted().services["web"].resources]
+    return [one.parameters["password"] for one in cluster.desired().services["web"].resources]
 
 
 @pytest.mark.usefixtures("an_earlier_version")
 def test_a_secret_stays_what_it_is_when_an_export_is_declared_again(cluster):
     cluster.service(resources=[guarded("1111"), guarded("2222", "s")])
-    (row,) = exported(cluster.wanted())["services"]
+    (row,) = exported(cluster.desired())["services"]
     assert not cluster.service(**row).changed
     assert passwords_of(cluster) == ["1111", "2222"]
-    digest = cluster.wanted().services["web"].digest()
+    digest = cluster.desired().services["web"].digest()
     assert cluster.service(**{**row, "max_restart": 5}).changed
     assert passwords_of(cluster) == ["1111", "2222"]
-    assert cluster.wanted().services["web"].digest() == digest, "it is not restarted"
+    assert cluster.desired().services["web"].digest() == digest, "it is not restarted"
     row["resources"] = [row["resources"][1], guarded("3333")]
     assert cluster.service(**row).changed
     assert passwords_of(cluster) == ["2222", "3333"]
@@ -109,50 +109,52 @@ def test_a_secret_stays_what_it_is_when_an_export_is_declared_again(cluster):
 def test_what_hides_a_secret_never_becomes_the_secret(cluster, resource, check):
     has = {"path": "/srv/x"} if resource == guarded(HIDDEN) else guarded("1111")["parameters"]
     cluster.service(resources=[{**guarded(""), "parameters": has}])
-    before = cluster.wanted()
+    before = cluster.desired()
     with pytest.raises(InputError, match=r"parameters\.password: .* expected the secret itself"):
         cluster.service(resources=[resource], check=check)
     with pytest.raises(InputError, match="expected the secret itself"):
         cluster.service("new", resources=[resource], check=check)
-    assert cluster.wanted() == before
+    assert cluster.desired() == before
 
 
 @pytest.fixture
 def kept(tmp_path):
     """Write a backup of the cluster in the folder; returns its path."""
     path = tmp_path / "backup.json"
-    path.write_text(json.dumps(backup_document(configuration(tmp_path), wanted())))
+    path.write_text(json.dumps(backup_document(configuration(tmp_path), desired())))
     path.chmod(0o600)
     return path
 
 
 def test_a_backup_has_everything_and_is_read_back(kept, tmp_path):
-    assert read_backup(kept, configuration(tmp_path)) == wanted()
+    assert read_backup(kept, configuration(tmp_path)) == desired()
     assert SECRET in kept.read_text()
 
 
 def test_a_restore_brings_back_what_the_backup_has_and_leaves_the_rest():
-    now = Wanted(version=9).with_service(service("a", max_restart=5)).with_service(service("x"))
+    now = (
+        DesiredState(version=9).with_service(service("a", max_restart=5)).with_service(service("x"))
+    )
     now = now.with_rule(ServiceRule("more", ("a", "x"), "apart"))
     now = now.with_maintenance("n3", Maintenance("now"))
-    result = restored(now, wanted(), exact=False)
+    result = restored(now, desired(), exact=False)
     assert sorted(result.services) == ["a", "b", "c", "x"]
     assert result.services["a"] == service("a")
     assert {rule.name for rule in result.rules()} == {"sides", "home", "more"}
     assert list(result.maintenance) == ["n3"], "maintenance is of its moment"
-    assert restored(result, wanted(), exact=False) == result
+    assert restored(result, desired(), exact=False) == result
 
 
 def test_what_comes_after_what_is_restored_also_where_it_was_turned_round():
-    now = Wanted().with_service(service("a")).with_service(service("b", after=("a",)))
-    kept = Wanted().with_services([service("a", after=("b",)), service("b")])
+    now = DesiredState().with_service(service("a")).with_service(service("b", after=("a",)))
+    kept = DesiredState().with_services([service("a", after=("b",)), service("b")])
     assert restored(now, kept, exact=False).services == kept.services
 
 
 def test_a_change_is_told_also_where_it_is_back_to_the_default_or_in_a_secret_alone():
-    before = Wanted().with_service(service("a", backoff=20.0)).with_service(service("b"))
+    before = DesiredState().with_service(service("a", backoff=20.0)).with_service(service("b"))
     resource = Resource("r", "ocf:test:thing", {"port": "80", "password": "another"})
-    after = Wanted().with_service(service("a")).with_service(Service("b", (resource,)))
+    after = DesiredState().with_service(service("a")).with_service(Service("b", (resource,)))
     assert [(one.name, one.how) for one in differences(before, after)] == [
         ("a", "backoff: 20.0 instead of 10.0"),
         ("b", "resources: another secret"),
@@ -161,9 +163,9 @@ def test_a_change_is_told_also_where_it_is_back_to_the_default_or_in_a_secret_al
 
 
 def test_an_exact_restore_leaves_nothing_else():
-    now = Wanted(version=9).with_service(service("a")).with_service(service("x"))
+    now = DesiredState(version=9).with_service(service("a")).with_service(service("x"))
     now = now.with_rule(ServiceRule("more", ("a", "x"), "apart"))
-    result = restored(now, wanted(), exact=True)
+    result = restored(now, desired(), exact=True)
     assert sorted(result.services) == ["a", "b", "c"]
     assert {rule.name for rule in result.rules()} == {"sides", "home"}
 
@@ -177,15 +179,17 @@ def test_what_an_exact_restore_removes_is_told_as_removed(cluster, kept):
 
 
 def test_the_policy_is_restored_where_the_backup_has_one():
-    other = Wanted(policy=Policy(placement="load"))
-    assert restored(other, Wanted(), exact=False).policy == other.policy
-    assert restored(other, Wanted(), exact=True).policy == Policy()
-    assert restored(Wanted(), other, exact=False).policy == other.policy
+    other = DesiredState(policy=Policy(placement="load"))
+    assert restored(other, DesiredState(), exact=False).policy == other.policy
+    assert restored(other, DesiredState(), exact=True).policy == Policy()
+    assert restored(DesiredState(), other, exact=False).policy == other.policy
 
 
 @pytest.mark.parametrize("check", [True, False], ids=["check mode", "for real"])
 def test_a_restore_that_changes_the_policy_alone_says_so(cluster, kept, check):
-    document = backup_document(cluster.configuration, Wanted(policy=Policy(shutdown="migrate")))
+    document = backup_document(
+        cluster.configuration, DesiredState(policy=Policy(shutdown="migrate"))
+    )
     kept.write_text(json.dumps(document))
     live = {"shutdown": "migrate", "placement": "score", "rebalance": True}
     declare_policy({"config": str(cluster.path), "wait": False, **live}, False)
@@ -200,7 +204,7 @@ def test_a_restore_that_changes_the_policy_alone_says_so(cluster, kept, check):
         "score",
         "count",
     )
-    assert cluster.wanted().policy == (Policy(**live) if check else Policy(shutdown="migrate"))
+    assert cluster.desired().policy == (Policy(**live) if check else Policy(shutdown="migrate"))
 
 
 def test_a_backup_shows_the_policy_that_it_keeps(cluster, tmp_path):
@@ -237,5 +241,5 @@ def test_a_backup_that_is_not_there_is_named(tmp_path):
 
 
 def test_services_are_restored_whatever_the_order_in_which_they_depend_on_each_other():
-    kept = Wanted().with_service(service("z")).with_service(service("a", after=("z",)))
-    assert restored(Wanted(), kept, exact=False).services == kept.services
+    kept = DesiredState().with_service(service("z")).with_service(service("a", after=("z",)))
+    assert restored(DesiredState(), kept, exact=False).services == kept.services

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
-    NodeSeen,
-    Seen,
+    ObservedNode,
+    ObservedState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.policy import (
     Policy,
@@ -36,14 +36,14 @@ from ansible_collections.holdfast.ha.tests.unit.node import sample_status as sam
 def test_the_steps_are_those_that_the_module_gives_to_the_playbook(monkeypatch):
     asked = []
 
-    def noted(state, seen, seconds):
-        asked.append((state, seen))
-        return foreseen(state, seen, seconds)
+    def noted(state, observed, seconds):
+        asked.append((state, observed))
+        return foreseen(state, observed, seconds)
 
     monkeypatch.setattr(sample, "foreseen", noted)
     plan = sample.plan()
-    ((state, seen),) = asked
-    before, steps = plan_rebalance(state, seen, ["n1", "n2", "n3"], 0.3, -1)
+    ((state, observed),) = asked
+    before, steps = plan_rebalance(state, observed, ["n1", "n2", "n3"], 0.3, -1)
     assert [one.step for one in plan.steps] == steps
     assert (plan.before, plan.after) == (before, steps[-1].imbalance)
     assert plan.whole
@@ -102,7 +102,7 @@ def test_where_no_node_says_what_it_has_services_are_counted_as_the_manager_does
 def test_a_cluster_without_a_manager_s_record_has_a_plan_of_nothing():
     plan = foreseen(
         replace(sample.uneven_state(), services={}, nodes={}),
-        Seen(0.0, 0.0, Wanted(), nodes={"n1": NodeSeen(0.0)}),
+        ObservedState(0.0, 0.0, DesiredState(), nodes={"n1": ObservedNode(0.0)}),
     )
     assert (plan.steps, plan.before, plan.left_out) == ((), 0.0, "")
 

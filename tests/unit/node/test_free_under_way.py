@@ -22,16 +22,18 @@ def killed(tmp_path):
 
 def test_the_next_crm_removes_the_file_once_the_lockspace_was_read(killed, monkeypatch):
     run_directory, lockspace = killed
-    seen = []
+    observed = []
     pread = run_notes.os.pread
 
     def read(*arguments):
-        seen.append(run_notes.is_freeing(run_directory))
+        observed.append(run_notes.is_freeing(run_directory))
         return pread(*arguments)
 
     monkeypatch.setattr(run_notes.os, "pread", read)
     run_notes.end_of_predecessor(run_directory, lockspace)
-    assert seen == [True], "an NFS client ends direct writes before a read through the page cache"
+    assert observed == [True], (
+        "an NFS client ends direct writes before a read through the page cache"
+    )
     assert not run_notes.is_freeing(run_directory)
 
 

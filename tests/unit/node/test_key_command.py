@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     Report,
@@ -31,7 +31,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (  # noqa: E501
-    change_wanted,
+    change_desired,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.authentication import (
     KEY_BYTES,
@@ -61,7 +61,7 @@ class Node:
         self.path = folder / "node.json"
         self.path.write_text(json.dumps(to_document(self.configuration)))
         self._lease = join(self.configuration)
-        change_wanted(self.configuration, lambda wanted: wanted, check=False, again=True)
+        change_desired(self.configuration, lambda desired: desired, check=False, again=True)
         with closing(ClusterStorage(self.configuration)) as storage:
             storage.write_report(Report("n1", "boot"))
 
@@ -70,10 +70,10 @@ class Node:
         self.key.write_text(keys_text(keys))
         self.key.chmod(0o600)
 
-    def wanted(self) -> Wanted:
+    def desired(self) -> DesiredState:
         """Return the configuration on storage."""
         with closing(ClusterStorage(self.configuration)) as storage:
-            return storage.read_wanted()[0]
+            return storage.read_desired()[0]
 
     def close(self) -> None:
         """Give the host lease back."""
@@ -121,11 +121,11 @@ def test_what_the_new_first_key_has_not_signed_yet_is_named(node: Node, key: Run
 
 def test_the_configuration_is_signed_once_and_stays_what_it_was(node: Node, key: Run) -> None:
     assert key("sign") == (0, "already signed; no change\n")
-    before = node.wanted()
+    before = node.desired()
     node.put(NEW, OLD)
     assert key("sign") == (0, "signed\n")
     assert key("sign") == (0, "already signed; no change\n")
-    after = node.wanted()
+    after = node.desired()
     again = replace(after, version=before.version, changed_by=before.changed_by)
     assert again == before
     assert after.version == before.version + 1

@@ -17,7 +17,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.
     LOOK,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.effects import (
     Clocks,
@@ -76,7 +76,7 @@ from ansible_collections.holdfast.ha.tests.unit.node.test_crm import (
     FenceReport,
     ObserverStandIn,
     OrdersStandIn,
-    seen,
+    observed,
     silent,
 )
 
@@ -191,7 +191,7 @@ class Cluster:
         service = Service("web", (Resource("r", "ocf:test:thing"),))
         ids = {"web": ServiceStatus(ServiceState.STARTED, "n3", uid="7.1", digest=service.digest())}
         online = {name: NodeStatus(NodeState.ONLINE, boot=f"{name}-boot1") for name in NODES}
-        storage.write_wanted(Wanted(1, {"web": service}))
+        storage.write_desired(DesiredState(1, {"web": service}))
         storage.write_manager(ClusterState(EPOCH, "n1", 1, 1, 1, ids, online))
 
     def crm(self, monkeypatch, *, manager):
@@ -371,7 +371,7 @@ def test_a_crm_that_is_started_again_takes_back_what_its_predecessor_recorded(
     cluster.storage("n1").write_freeing(cluster_storage.Freeing(1, {"n3": 1}))
     node = cluster.storage("n3")
     assert node.late_free()
-    cluster.observer.nodes["n3"] = seen("n3")
+    cluster.observer.nodes["n3"] = observed("n3")
     cluster.crm(monkeypatch, manager=True).round()
     assert node.late_free() == ""
     assert not left.exists()

@@ -24,8 +24,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.
     FREEZE_WAIT,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    DesiredState,
     Maintenance,
-    Wanted,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.effects import (
     Clocks,
@@ -144,7 +144,7 @@ class Daemon:
         self.clock = Clock(1000.25)
         self.suspended = self.wall_jump = 0.0
         self.storage = StorageStandIn()
-        self.storage.wanted = Wanted(3, {"web": WEB})
+        self.storage.desired = DesiredState(3, {"web": WEB})
         self.storage.reports[1] = last
         self.storage.host_lease = host_lease
         self.workers = WorkersStandIn(self.storage.log)
@@ -537,7 +537,7 @@ def test_the_heartbeat_says_what_runs_here_and_whether_the_node_is_drained(daemo
     assert idle.health == health
     assert (idle.maintenance, idle.stopped) == (False, False)
     daemon.run_web()
-    daemon.storage.wanted = Wanted(4, {"web": WEB}, maintenance={"n1": Maintenance("disks")})
+    daemon.storage.desired = DesiredState(4, {"web": WEB}, maintenance={"n1": Maintenance("disks")})
     daemon.storage.state = replace(daemon.storage.state, config_version=4)
     daemon.round(1.0)
     daemon.round(1.0)
@@ -567,10 +567,10 @@ def test_what_the_last_record_said_is_not_begun_while_the_next_cannot_be_read(da
 
 
 def test_a_configuration_older_than_the_managers_record_starts_nothing(daemon):
-    daemon.storage.wanted = Wanted(2, {"web": WEB})
+    daemon.storage.desired = DesiredState(2, {"web": WEB})
     daemon.command(ServiceState.REQUEST_START)
     assert "start" not in kinds(daemon.round())
-    daemon.storage.wanted = Wanted(3, {"web": WEB})
+    daemon.storage.desired = DesiredState(3, {"web": WEB})
     assert "start" in kinds(daemon.round())
 
 
@@ -578,11 +578,11 @@ def test_the_configuration_is_read_once_for_all_records_that_the_manager_made_fr
     daemon.run_web()
     for _round in range(3):
         daemon.round()
-    assert daemon.storage.asked_for_wanted == [2]
-    daemon.storage.wanted = Wanted(4, {})
+    assert daemon.storage.asked_for_desired == [2]
+    daemon.storage.desired = DesiredState(4, {})
     daemon.storage.state = replace(daemon.storage.state, config_version=4, config_slot=1)
     daemon.round()
-    assert daemon.storage.asked_for_wanted == [2, 1]
+    assert daemon.storage.asked_for_desired == [2, 1]
 
 
 def test_a_report_is_written_only_when_it_changed_and_the_manager_is_told_then(daemon):
@@ -876,7 +876,7 @@ def test_a_record_after_a_repair_is_followed_and_lowers_the_floors(daemon):
     daemon.run_web()
     daemon.command(ServiceState.REQUEST_STOP, uid="2.1", epoch=2, commands=1)
     daemon.storage.state = replace(daemon.storage.state, base=0, generation=1, config_version=1)
-    daemon.storage.wanted = replace(daemon.storage.wanted, version=1, generation=1)
+    daemon.storage.desired = replace(daemon.storage.desired, version=1, generation=1)
     (report, *_rest) = reports(daemon.round())
     acted_on = (report.generation, report.epoch, report.commands, report.config_version)
     assert acted_on == (1, 2, 1, 1)

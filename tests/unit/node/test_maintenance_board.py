@@ -16,7 +16,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
     start_crm,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.effects import (
     Clocks,
@@ -49,13 +49,13 @@ class Watching:
         self.clock, self.wall = Clock(100.0), Clock(2030.0 - EVEN_FOR)
         self.storage = StorageStandIn()
         self.storage.state = ClusterState(7, "n1", hold=SHORT, board=True)
-        self.storage.wanted = Wanted(3, global_maintenance=SHORT)
+        self.storage.desired = DesiredState(3, global_maintenance=SHORT)
         self.crm = start_crm(CrmSettings("n2", {"n1": 1, "n2": 2}, Timing(), 15.0))
         self.crm.wall_clock = WallClock.first_look(self.clocks())
         self.performers = {
             **clocks_and_journal(self.clocks, Repeating(self.clock)),
             effects.ReadManagerRecord: lambda _: self.storage.read_manager(),
-            effects.ReadDesired: lambda _: self.storage.read_wanted(),
+            effects.ReadDesired: lambda _: self.storage.read_desired(),
         }
 
     def clocks(self):
@@ -110,8 +110,8 @@ def test_a_candidate_is_not_held_by_a_maintenance_that_a_hanging_manager_cannot_
         {"state": ClusterState(7, "n1", hold=SHORT, hold_from_board=True)},
         {"state": ClusterState(7, "n1", hold=Maintenance("disks", "ada", 500.0))},
         {"state": ClusterState(7, "n1", hold=Maintenance("disks", "ada", 500.0, 3000.0))},
-        {"wanted": Wanted(4, global_maintenance=Maintenance("disks", "ada", 500.0, 3000.0))},
-        {"wanted": Wanted(4, global_maintenance=Maintenance("disks", "ada", 500.0))},
+        {"desired": DesiredState(4, global_maintenance=Maintenance("disks", "ada", 500.0, 3000.0))},
+        {"desired": DesiredState(4, global_maintenance=Maintenance("disks", "ada", 500.0))},
     ],
 )
 def test_a_candidate_stays_held_where_the_end_is_in_doubt(watching, change):

@@ -66,7 +66,7 @@ class Cluster:
         return main(["membership", *words, "--config", str(self.config)])
 
     def accepted(self):
-        return self.storages[0].read_wanted()[0].membership
+        return self.storages[0].read_desired()[0].membership
 
     def close(self):
         for one in (*self.storages, *self.leases):

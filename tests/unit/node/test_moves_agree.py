@@ -18,14 +18,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
     choose,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
-    NodeSeen,
-    Seen,
+    ObservedNode,
+    ObservedState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     LocalService,
@@ -86,7 +86,7 @@ SITUATIONS = 100
 class Situation:
     """A cluster, and the move that is requested."""
 
-    wanted: Wanted
+    desired: DesiredState
     state: ClusterState
     reports: dict
     service: str
@@ -100,21 +100,21 @@ def situation(number):
     services = {one: Service(one, (Resource("r", "ocf:holdfast:command"),)) for one in names}
     if dice.random() < 0.2:
         services["a"] = Service("a", services["a"].resources, failback=False)
-    wanted = Wanted(1, services)
+    desired = DesiredState(1, services)
     for one in names:
         if dice.random() < 0.4:
             nodes = dice.sample(NODES, dice.randint(1, 3))
             priorities = {node: dice.randint(0, 2) for node in nodes}
-            wanted = wanted.with_rule(
+            desired = desired.with_rule(
                 NodeRule(f"where-{one}", (one,), priorities, strict=dice.random() < 0.4)
             )
     if dice.random() < 0.5:
         pair = tuple(dice.sample(names, 2))
-        wanted = wanted.with_rule(ServiceRule("pair", pair, dice.choice((APART, TOGETHER))))
+        desired = desired.with_rule(ServiceRule("pair", pair, dice.choice((APART, TOGETHER))))
     drained = dice.choice(NODES) if dice.random() < 0.3 else ""
     dead = dice.choice([one for one in NODES if one != drained]) if dice.random() < 0.2 else ""
     if drained:
-        wanted = wanted.with_maintenance(drained, Maintenance("new disk", "ada", 5.0))
+        desired = desired.with_maintenance(drained, Maintenance("new disk", "ada", 5.0))
     online = {
         name: NodeStatus(
             NodeState.ONLINE,
@@ -128,13 +128,13 @@ def situation(number):
     manager = next(name for name in NODES if name != dead)
     state = ClusterState(1, manager, 1, 1, 1, {}, online)
     reports = {name: report(name, drained == name, {}) for name in NODES}
-    seen = Seen(
-        100.0, 1000.0, wanted, 1, {one: NodeSeen(0.0, report=reports[one]) for one in NODES}
+    observed = ObservedState(
+        100.0, 1000.0, desired, 1, {one: ObservedNode(0.0, report=reports[one]) for one in NODES}
     )
     for one in names:
         state = state.with_service(one, ServiceStatus(ServiceState.STOPPED))
     for one in names:
-        choice = choose(one, state, seen)
+        choice = choose(one, state, observed)
         if choice.node:
             state = state.with_service(one, runs(services[one], choice.node))
     odd = dice.random()
@@ -145,7 +145,7 @@ def situation(number):
         state = state.with_service(running[0], broken)
     elif running and odd < 0.2:
         stopped = Service(running[0], services[running[0]].resources, state="stopped")
-        wanted = wanted.with_service(stopped)
+        desired = desired.with_service(stopped)
         last = ServiceStatus(ServiceState.STOPPED, last_node=state.services[running[0]].node)
         state = state.with_service(running[0], last)
     for name in NODES:
@@ -158,7 +158,7 @@ def situation(number):
     moved = dice.choice(names)
     there = place_of(state.services[moved])
     nodes = [node for node in NODES if node != there] if dice.random() < 0.9 else NODES
-    return Situation(wanted, state, reports, moved, dice.choice(nodes))
+    return Situation(desired, state, reports, moved, dice.choice(nodes))
 
 
 def runs(service, node):
@@ -201,7 +201,7 @@ def cluster(tmp_path):
         first = storages[one.state.manager]
         first.leases.acquire(CONFIGURATION_LEASE)
         first.leases.release(CONFIGURATION_LEASE)
-        first.write_wanted(one.wanted)
+        first.write_desired(one.desired)
         first.write_manager(one.state)
         (tmp_path / "node.json").write_text(json.dumps(document(tmp_path)))
         return nodes[0], str(tmp_path / "node.json")
@@ -244,7 +244,7 @@ def test_what_was_foretold_of_a_move_is_what_happens(number, cluster):
         lambda: ask(node, read_now(node), {"moves": {one.service: one.node}})
     )
     with closing(ClusterStorage(node)) as storage:
-        assert storage.read_wanted()[0].version == 1, "a dry run or what-if changed something"
+        assert storage.read_desired()[0].version == 1, "a dry run or what-if changed something"
     moved, refused_now = outcome(lambda: declare_move(asked, False))
     assert refused == refused_before == refused_now
     if refused:
@@ -267,5 +267,5 @@ def test_the_situations_are_worth_their_number():
         ServiceState.STOPPED,
         ServiceState.ERROR,
     }
-    assert sum(bool(one.wanted.maintenance) for one in drawn) >= 20
-    assert sum(len(one.wanted.rules()) > 0 for one in drawn) >= 60
+    assert sum(bool(one.desired.maintenance) for one in drawn) >= 20
+    assert sum(len(one.desired.rules()) > 0 for one in drawn) >= 60

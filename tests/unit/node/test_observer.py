@@ -12,8 +12,8 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     Answer,
     HostState,
-    KeepaliveSeen,
     LeaseSight,
+    ObservedKeepalive,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.profiles import (
     FAST,
@@ -123,14 +123,14 @@ def test_a_heartbeat_is_new_only_until_the_next_look(watching):
 
 def test_an_old_block_alone_is_no_sign_of_life(watching):
     for age in (0.0, 2.0, 3.0, 3.0):
-        seen = watching.after(age).nodes["n2"]
-        assert not seen.beats
-    assert seen.heartbeat_age == 8.0
+        observed = watching.after(age).nodes["n2"]
+        assert not observed.beats
+    assert observed.heartbeat_age == 8.0
 
 
 def test_silence_counts_from_the_first_look_however_long_the_daemon_waited_for_it(watching):
     found = watching.after(60.0)
-    assert {seen.heartbeat_age for seen in found.nodes.values()} == {0.0}
+    assert {observed.heartbeat_age for observed in found.nodes.values()} == {0.0}
     assert watching.after(2.5, 1, 3).nodes["n2"].heartbeat_age == 2.5
 
 
@@ -149,7 +149,7 @@ def test_a_read_that_took_as_long_as_a_death_is_no_silence(watching):
     watching.after(1.0, 1, 2, 3)
     watching.storage.board.on_read = lambda: watching.clock.go(20.0)
     found = watching.after(0.5)
-    assert {seen.heartbeat_age for seen in found.nodes.values()} == {0.0}
+    assert {observed.heartbeat_age for observed in found.nodes.values()} == {0.0}
     assert "take 20.0 s" in found.trouble
 
 
@@ -181,13 +181,13 @@ def test_a_report_that_is_older_than_its_nodes_heartbeat_says_is_not_believed(wa
     hosts = dict(watching.storage.board.board.hosts)
     hosts[2] = replace(hosts[2], timestamp=7, health={"report": 7})
     watching.board(hosts=hosts)
-    seen = watching.observer.look().nodes["n2"]
-    assert (seen.report, seen.report_lost) == (None, True)
+    observed = watching.observer.look().nodes["n2"]
+    assert (observed.report, observed.report_lost) == (None, True)
     older = "its report on storage is older (number 6) than its heartbeat says (number 7)"
-    assert seen.problem == older
+    assert observed.problem == older
     watching.storage.numbers[2] = 7
-    seen = watching.observer.look().nodes["n2"]
-    assert (seen.report, seen.report_lost, seen.problem) == (Report("n2"), False, "")
+    observed = watching.observer.look().nodes["n2"]
+    assert (observed.report, observed.report_lost, observed.problem) == (Report("n2"), False, "")
 
 
 @pytest.mark.parametrize("timestamp", [1, 4_999_999, 10**12])
@@ -202,8 +202,8 @@ def test_a_clock_that_jumps_is_as_good_a_sign_of_life_as_any(watching, timestamp
 def test_the_first_block_of_a_node_that_had_none_is_a_sign_of_life(watching):
     watching.board(hosts={})
     assert not watching.after(0.0).nodes["n2"].beats
-    seen = watching.after(1.0, 2).nodes["n2"]
-    assert (seen.beats, seen.heartbeat_age) == (True, 0.0)
+    observed = watching.after(1.0, 2).nodes["n2"]
+    assert (observed.beats, observed.heartbeat_age) == (True, 0.0)
 
 
 def test_a_block_that_was_damaged_when_it_was_first_looked_at_is_none(watching):
@@ -410,8 +410,8 @@ def test_a_lockspace_that_cannot_be_read_says_nothing_of_many_silent_nodes(watch
     failing = mock.Mock(side_effect=StorageError("unreadable"))
     monkeypatch.setattr(watching.storage.leases, "hosts", failing)
     watching.after(0.0)
-    seen = watching.after(2.0, 1).nodes
-    assert {seen["n2"].lease, seen["n3"].lease} == {LeaseSight.STALE}
+    observed = watching.after(2.0, 1).nodes
+    assert {observed["n2"].lease, observed["n3"].lease} == {LeaseSight.STALE}
 
 
 @pytest.mark.parametrize(
@@ -458,9 +458,9 @@ def test_a_host_lease_that_ran_out_is_no_proof_where_the_watchdog_may_have_stopp
     watching.storage.reports[2] = report
     watching.storage.leases.views[2] = lease_view(2, state=HostState.DEAD, unchanged_for=76.0)
     watching.after(0.0)
-    seen = watching.after(2.0, 1, 3).nodes["n2"]
-    assert seen.lease is sight
-    assert bool(seen.lease_note) == (sight is LeaseSight.FAILED)
+    observed = watching.after(2.0, 1, 3).nodes["n2"]
+    assert observed.lease is sight
+    assert bool(observed.lease_note) == (sight is LeaseSight.FAILED)
 
 
 @pytest.mark.parametrize(("unchanged_for", "noted"), [(75.9, False), (76.0, True)])
@@ -472,8 +472,8 @@ def test_a_lease_is_not_called_run_out_before_the_watchdog_had_its_time(
     view = lease_view(2, state=HostState.DEAD, unchanged_for=unchanged_for)
     watching.storage.leases.views[2] = view
     watching.after(0.0)
-    seen = watching.after(2.0, 1, 3).nodes["n2"]
-    assert (seen.lease, bool(seen.lease_note)) == (LeaseSight.FAILED, noted)
+    observed = watching.after(2.0, 1, 3).nodes["n2"]
+    assert (observed.lease, bool(observed.lease_note)) == (LeaseSight.FAILED, noted)
 
 
 def test_what_a_node_wrote_while_its_host_lease_was_read_is_known(watching, monkeypatch):
@@ -489,8 +489,8 @@ def test_what_a_node_wrote_while_its_host_lease_was_read_is_known(watching, monk
 
     monkeypatch.setattr(views, "host", host)
     watching.after(0.0)
-    seen = watching.after(2.0, 1, 3).nodes["n2"]
-    assert (seen.report, seen.lease) == (last, LeaseSight.FAILED)
+    observed = watching.after(2.0, 1, 3).nodes["n2"]
+    assert (observed.report, observed.lease) == (last, LeaseSight.FAILED)
 
 
 @pytest.mark.parametrize(
@@ -627,7 +627,7 @@ def test_without_keepalives_nobody_is_asked_for_them(watching):
 
 def test_a_keepalive_is_a_sign_of_life_just_before_a_fence(watching):
     watching.after(0.0, 2, 3)
-    watching.network.keepalives["n3"] = [KeepaliveSeen(watching.clock.now)]
+    watching.network.keepalives["n3"] = [ObservedKeepalive(watching.clock.now)]
     assert watching.observer.has_new_heartbeat("n3")
     assert not watching.observer.has_new_heartbeat("n2")
 
@@ -635,7 +635,7 @@ def test_a_keepalive_is_a_sign_of_life_just_before_a_fence(watching):
 def test_a_node_that_sends_keepalives_only_answers_with_them(tmp_path):
     watching = Watching(tmp_path, timing=PROFILES[FAST])
     for _look in range(20):
-        watching.network.keepalives["n2"] = [KeepaliveSeen(watching.clock.now)]
+        watching.network.keepalives["n2"] = [ObservedKeepalive(watching.clock.now)]
         observation = watching.after(0.2, 1, 3)
     assert observation.nodes["n2"].answer is Answer.YES
     assert observation.answered["n2"] == pytest.approx(watching.clock.now - 0.2)

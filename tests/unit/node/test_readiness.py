@@ -47,7 +47,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
     telemetry_path,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (  # noqa: E501
-    change_wanted,
+    change_desired,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.readiness import (  # noqa: E501
     fencing_status,
@@ -141,9 +141,9 @@ def test_a_service_that_cannot_leave_a_drained_node_is_named_with_the_reason(
     service = Service("web", (Resource("r", "ocf:test:thing"),))
     rule = NodeRule("home", ("web",), {"n2": 1}, strict=True)
 
-    def declared(wanted):
-        wanted = wanted.with_service(service).with_maintenance("n2", Maintenance("new disk"))
-        return wanted.with_rule(rule) if bound else wanted
+    def declared(desired):
+        desired = desired.with_service(service).with_maintenance("n2", Maintenance("new disk"))
+        return desired.with_rule(rule) if bound else desired
 
     leases = join(here)
     storage = ClusterStorage(here)
@@ -152,7 +152,7 @@ def test_a_service_that_cannot_leave_a_drained_node_is_named_with_the_reason(
     nodes = {name: NodeStatus(NodeState.ONLINE) for name in NODES}
     services = {"web": ServiceStatus(state, "n2", reason="it fails")}
     storage.write_manager(ClusterState(epoch=epoch, manager="n1", nodes=nodes, services=services))
-    change_wanted(here, declared, check=False)
+    change_desired(here, declared, check=False)
     for name in NODES:
         with closing(ClusterStorage(configuration(tmp_path, name))) as there:
             there.write_report(Report(name))

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
@@ -43,7 +43,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (  # noqa: E501
-    change_wanted,
+    change_desired,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.repair_records import (  # noqa: E501
     Keep,
@@ -84,8 +84,8 @@ def reporting(node, *services, state=LocalState.RUNNING, **versions):
 
 
 def records(*declared, older=True):
-    wanted = Wanted(4, {one.id: one for one in declared})
-    return Records(ClusterState(epoch=5), wanted, 1, OLDER, 2, configuration_older=older)
+    desired = DesiredState(4, {one.id: one for one in declared})
+    return Records(ClusterState(epoch=5), desired, 1, OLDER, 2, configuration_older=older)
 
 
 WEB, NEWER, DB = service("web"), service("web", "2"), service("db")
@@ -176,7 +176,7 @@ class Cluster:
         self.held = [join(self.n1), join(self.n2)]
         self.path = self.n1.folder / "node.json"
         self.path.write_text(json.dumps(document(folder)))
-        change_wanted(self.n1, lambda wanted: wanted.with_service(WEB), check=False)
+        change_desired(self.n1, lambda desired: desired.with_service(WEB), check=False)
         with closing(ClusterStorage(self.n1)) as storage:
             storage.adopt_host_lease()
             self.epoch = storage.leases.acquire(MANAGER_LEASE)
@@ -192,7 +192,7 @@ class Cluster:
 
     def newest(self):
         with closing(ClusterStorage(self.n2)) as storage:
-            return storage.readable_wanted()[0]
+            return storage.readable_desired()[0]
 
     def flip(self, kind, host_id, copy):
         """Flip a bit of the payload of one copy."""
@@ -281,7 +281,7 @@ def test_a_damaged_copy_of_the_configuration_is_named_and_written_again_from_any
         storage.write_report(reporting("n2", WEB, epoch=cluster.epoch, commands=1))
     for change in (WEB, DB):
         node = cluster.n1 if writer == 1 else cluster.n2
-        change_wanted(node, lambda wanted, one=change: wanted.with_service(one), check=False)
+        change_desired(node, lambda desired, one=change: desired.with_service(one), check=False)
     for host_id in {*elsewhere} - {writer}:
         cluster.misplace(host_id)
     cluster.flip(Kind.CONFIGURATION, writer, 0)
@@ -302,7 +302,7 @@ def test_a_damaged_copy_of_the_configuration_is_named_and_written_again_from_any
 def test_a_repair_writes_the_own_slot_again_also_where_it_is_not_in_use(cluster, capsys):
     with closing(ClusterStorage(cluster.n2)) as storage:
         storage.write_report(reporting("n2", WEB, epoch=cluster.epoch, commands=1))
-    change_wanted(cluster.n2, lambda wanted: wanted.with_service(DB), check=False)
+    change_desired(cluster.n2, lambda desired: desired.with_service(DB), check=False)
     cluster.misplace(1)
     assert named(cluster.n1) == []
     words = ["records", "repair", "--keep", "running", "--yes", "--config", str(cluster.path)]
@@ -310,7 +310,7 @@ def test_a_repair_writes_the_own_slot_again_also_where_it_is_not_in_use(cluster,
     assert capsys.readouterr().out.endswith("damaged: it was written again\n")
     with closing(ClusterStorage(cluster.n2)) as storage:
         assert record_faults.damaged_records(storage) == []
-        assert sorted(storage.read_wanted_from(1).services) == ["db", "web"]
+        assert sorted(storage.read_desired_from(1).services) == ["db", "web"]
 
 
 def test_one_damaged_copy_of_a_configuration_loses_nothing(cluster):
@@ -325,7 +325,7 @@ def test_a_change_is_not_built_on_a_configuration_that_went_back(cluster):
         storage.write_manager(ClusterState(cluster.epoch, "n1", 7, 1, commands=3))
     before = cluster.n1.state_path.read_bytes()
     with pytest.raises(LeaseError) as caught:
-        change_wanted(cluster.n1, lambda wanted: wanted.with_service(DB), check=False)
+        change_desired(cluster.n1, lambda desired: desired.with_service(DB), check=False)
     assert "older (version 1) than the one that the manager works from (version 7)" in str(
         caught.value
     )

@@ -115,25 +115,25 @@ def test_only_the_name_of_the_file_and_a_keyed_digest_are_on_the_storage(cluster
     assert told.after == done.after
     assert not cluster.service(resources=FROM_FILE).changed
     assert SECRET.encode() not in stored(cluster)
-    (declared,) = cluster.wanted().services["web"].resources
+    (declared,) = cluster.desired().services["web"].resources
     assert declared.parameters == {"path": "/srv/x", "password_file": "web"}
     (digest,) = declared.sources.values()
     assert len(digest) == 40
     # With another key, cluster, service, resource or parameter it is another one.
     put(cluster.configuration.cluster_key, keys_text([SECOND]))
-    (row,) = exported(cluster.wanted())["services"]
+    (row,) = exported(cluster.desired())["services"]
     assert "sources" not in row["resources"][0]
     assert cluster.service(**row).changed
-    assert cluster.wanted().services["web"].resources[0].sources["password_file"] != digest
+    assert cluster.desired().services["web"].resources[0].sources["password_file"] != digest
 
 
 def test_a_file_with_another_content_is_told_and_declaring_it_again_settles_it(cluster):
     cluster.service(resources=FROM_FILE)
-    look, wanted = secrets(cluster), cluster.wanted()
-    digest = wanted.services["web"].digest()
-    assert look.problems(wanted) == {}
+    look, desired = secrets(cluster), cluster.desired()
+    digest = desired.services["web"].digest()
+    assert look.problems(desired) == {}
     put(file_of(cluster), OTHER)
-    problems = look.problems(wanted)
+    problems = look.problems(desired)
     assert set(problems) == {"web/r/password_file"}
     told = problems["web/r/password_file"]
     assert "is not the one that the service was declared with" in told
@@ -141,18 +141,18 @@ def test_a_file_with_another_content_is_told_and_declaring_it_again_settles_it(c
     assert SECRET not in told
     assert cluster.service(resources=FROM_FILE, check=True).changed
     assert cluster.service(resources=FROM_FILE).changed
-    assert look.problems(cluster.wanted()) == {}
-    assert cluster.wanted().services["web"].digest() == digest, "it is not restarted"
+    assert look.problems(cluster.desired()) == {}
+    assert cluster.desired().services["web"].digest() == digest, "it is not restarted"
 
 
 def test_a_file_that_is_missing_or_open_is_told_where_the_service_may_run(cluster):
     cluster.service(resources=FROM_FILE)
-    look, wanted = secrets(cluster), cluster.wanted()
+    look, desired = secrets(cluster), cluster.desired()
     file_of(cluster).chmod(0o644)
-    assert "make it 0600" in look.problems(wanted)["web/r/password_file"]
+    assert "make it 0600" in look.problems(desired)["web/r/password_file"]
     file_of(cluster).unlink()
-    assert "No such file" in look.problems(wanted)["web/r/password_file"]
-    elsewhere = wanted.with_rule(NodeRule("home", ("web",), {"n2": 1}, strict=True))
+    assert "No such file" in look.problems(desired)["web/r/password_file"]
+    elsewhere = desired.with_rule(NodeRule("home", ("web",), {"n2": 1}, strict=True))
     assert look.problems(elsewhere) == {}
     # Declared where the file is not, the digest made before stays.
     assert not cluster.service(resources=FROM_FILE).changed
@@ -161,12 +161,12 @@ def test_a_file_that_is_missing_or_open_is_told_where_the_service_may_run(cluste
 def test_the_digests_move_to_a_new_key_and_away_from_none(cluster):
     cluster.service(resources=FROM_FILE)
     put(cluster.configuration.cluster_key, keys_text([SECOND, FIRST]))
-    assert secrets(cluster).problems(cluster.wanted()) == {}
+    assert secrets(cluster).problems(cluster.desired()) == {}
     assert sign_configuration(cluster.configuration)
     put(cluster.configuration.cluster_key, keys_text([SECOND]))
-    assert secrets(cluster).problems(cluster.wanted()) == {}
+    assert secrets(cluster).problems(cluster.desired()) == {}
     authenticate(cluster, "off")
-    assert secrets(cluster).problems(cluster.wanted()) == {}
+    assert secrets(cluster).problems(cluster.desired()) == {}
 
 
 def test_a_secret_itself_is_not_declared_and_the_way_to_do_it_is_told(cluster):
@@ -198,11 +198,11 @@ def test_one_that_is_declared_already_stays_but_is_not_changed(cluster, monkeypa
     assert not cluster.service(
         resources=[resource(password=SECRET, bare="-e TOKEN=abcdef")]
     ).changed
-    (row,) = exported(cluster.wanted())["services"]
+    (row,) = exported(cluster.desired())["services"]
     assert row["resources"][0]["parameters"]["bare"] == "-e TOKEN=********"
     assert not cluster.service(**row).changed
     assert cluster.service(**{**row, "max_restart": 7}).changed
-    assert cluster.wanted().services["web"].resources[0].parameters["password"] == SECRET
+    assert cluster.desired().services["web"].resources[0].parameters["password"] == SECRET
     with pytest.raises(InputError, match="write the value into"):
         cluster.service(resources=[resource(password=OTHER)])
 
@@ -214,14 +214,14 @@ def test_no_copy_of_any_node_has_a_secret_that_is_not_declared_any_more(cluster,
     other = cluster.folder / "n2.json"
     other.write_text(json.dumps({**document, "node": "n2"}))
     second = ClusterStorage(load(other))
-    older = replace(cluster.wanted(), version=0)
-    second.write_wanted(older)
+    older = replace(cluster.desired(), version=0)
+    second.write_desired(older)
     assert stored(cluster).count(SECRET.encode()) == 4
     cluster.service("mail", resources=[resource()])
     assert stored(cluster).count(SECRET.encode()) == 4, "it is still declared"
     cluster.service(resources=FROM_FILE)
     assert stored(cluster).count(SECRET.encode()) == 0
-    assert second.read_wanted_from(2).services["web"].resources[0].parameters["bare"] == "x" * 9000
+    assert second.read_desired_from(2).services["web"].resources[0].parameters["bare"] == "x" * 9000
     second.close()
 
 
@@ -236,7 +236,7 @@ def test_a_shorter_configuration_leaves_nothing_of_a_longer_one_behind(cluster):
 def work(cluster):
     cluster.service(resources=FROM_FILE)
     work = AgentWork(cluster.configuration, ran_here=lambda _service: True)
-    work.service = cluster.wanted().services["web"]
+    work.service = cluster.desired().services["web"]
     work.do = lambda kind: work.carry_out(Job(kind, work.service))
     work.calls = (cluster.configuration.run_directory / "calls").read_text
     return work

@@ -46,7 +46,7 @@ def holdfast(tmp_path):
             **streams,
         )
 
-    run.wanted = made.wanted
+    run.desired = made.desired
     yield run
     made.close()
 
@@ -76,7 +76,7 @@ def test_an_answer_that_cannot_be_written_is_one_sentence_and_no_answer(
 def test_with_a_closed_standard_output_nothing_is_done_and_that_is_said(holdfast, words, status):
     done = holdfast(*words, preexec_fn=lambda: os.close(1))
     assert (done.returncode, done.stdout, done.stderr) == (status, "", CLOSED)
-    assert holdfast.wanted().version == 0
+    assert holdfast.desired().version == 0
 
 
 def test_what_runs_and_tells_nothing_needs_no_standard_output(holdfast, tmp_path):

@@ -45,10 +45,10 @@ def table_below(text, heading):
     return lines[begin:end]
 
 
-def in_order(wanted, shown):
-    """Whether the words *wanted* are among those *shown*, in their order; ";" may follow one."""
+def in_order(desired, shown):
+    """Whether the words *desired* are among those *shown*, in their order; ";" may follow one."""
     rest = iter(shown)
-    return all(any(word in (one, one.rstrip(";")) for one in rest) for word in wanted)
+    return all(any(word in (one, one.rstrip(";")) for one in rest) for word in desired)
 
 
 def test_the_first_line_says_that_a_service_is_not_as_wanted():

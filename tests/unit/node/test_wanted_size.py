@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired_codec import (  # noqa: E501
-    wanted_document,
-    wanted_from_document,
+    desired_document,
+    desired_from_document,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
@@ -61,7 +61,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.ope
     REASON,
     UID,
     WALL,
-    change_wanted,
+    change_desired,
     manager_bytes,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.record_format import (
@@ -97,15 +97,15 @@ def machine(number):
     )
 
 
-def cluster_wanted(services, version=7):
-    return Wanted(version, {one.id: one for one in map(machine, range(services))})
+def cluster_desired(services, version=7):
+    return DesiredState(version, {one.id: one for one in map(machine, range(services))})
 
 
 def node_names(nodes):
     return [f"node{number:04}.example.com" for number in range(1, nodes + 1)]
 
 
-def worst(wanted, nodes):
+def worst(desired, nodes):
     """A manager's record in which everything is under way at once."""
     services = {
         key: ServiceStatus(
@@ -125,7 +125,7 @@ def worst(wanted, nodes):
             crashes=10,
             not_before=WALL,
         )
-        for place, key in enumerate(wanted.services)
+        for place, key in enumerate(desired.services)
     }
     dead = NodeStatus(
         NodeState.OFF,
@@ -152,7 +152,7 @@ def worst(wanted, nodes):
     )
     for number in range(EVENTS_KEPT):
         state = state.with_event(_choice(WALL + number, nodes[0]))
-    ids = tuple(wanted.services)
+    ids = tuple(desired.services)
     for turn in range(20):
         fell = ids if turn == 19 else ids[turn * 50 : turn * 50 + 100]
         back = dict.fromkeys(fell, (nodes[0], WALL))
@@ -204,11 +204,11 @@ def test_two_thousand_node_records_read_back_each_from_its_own_place(records):
 
 
 def test_twenty_thousand_services_read_back_as_configuration_and_managers_record(records):
-    wanted = cluster_wanted(SERVICES)
-    records.write(Kind.CONFIGURATION, NODES, 7, payload(wanted_document(wanted)))
+    desired = cluster_desired(SERVICES)
+    records.write(Kind.CONFIGURATION, NODES, 7, payload(desired_document(desired)))
     read = records.read(Kind.CONFIGURATION, NODES).payload
-    assert wanted_from_document(json.loads(read)) == wanted
-    state = worst(wanted, node_names(NODES))
+    assert desired_from_document(json.loads(read)) == desired
+    state = worst(desired, node_names(NODES))
     records.write(Kind.CRM, NODES, 9, payload(state_document(state)))
     assert state_from_document(json.loads(records.read(Kind.CRM, NODES).payload)) == state
 
@@ -239,9 +239,9 @@ def test_a_large_record_that_is_torn_leaves_the_one_before(records, kind):
     ("services", "nodes"), [(0, 1), (1, 2), (300, 2), (300, 64), (3000, 3), (SERVICES, NODES)]
 )
 def test_the_record_that_a_manager_may_need_is_not_told_smaller_than_it_gets(services, nodes):
-    wanted, names = cluster_wanted(services), node_names(nodes)
-    needed = len(payload(state_document(worst(wanted, names))))
-    told = manager_bytes(wanted, names)
+    desired, names = cluster_desired(services), node_names(nodes)
+    needed = len(payload(state_document(worst(desired, names))))
+    told = manager_bytes(desired, names)
     assert needed <= told <= 1.6 * needed + 100_000
 
 
@@ -292,7 +292,7 @@ def test_a_change_that_would_not_fit_is_refused_and_writes_nothing(node, sizes, 
     shrink(node, **sizes)
     before = Path(node.state_path).read_bytes()
     with pytest.raises(StorageError, match=text):
-        change_wanted(node, lambda _wanted: cluster_wanted(300), check=check)
+        change_desired(node, lambda _desired: cluster_desired(300), check=check)
     assert Path(node.state_path).read_bytes() == before
     storage = ClusterStorage(node)
     storage.adopt_host_lease()
@@ -301,17 +301,17 @@ def test_a_change_that_would_not_fit_is_refused_and_writes_nothing(node, sizes, 
 
 
 def test_a_change_that_fits_to_the_byte_is_written(node):
-    wanted = cluster_wanted(300, version=1)
-    size = len(payload(wanted_document(wanted)))
+    desired = cluster_desired(300, version=1)
+    size = len(payload(desired_document(desired)))
     pages = -(-(size + 64) // PAGE)
     shrink(node, CONFIGURATION=(pages - 1) * PAGE)
     with pytest.raises(StorageError, match=f"would need {size} bytes"):
-        change_wanted(node, lambda one: replace(wanted, version=1), check=True)
+        change_desired(node, lambda one: replace(desired, version=1), check=True)
     shrink(node, CONFIGURATION=pages * PAGE)
-    assert change_wanted(node, lambda _wanted: wanted, check=False).changed
+    assert change_desired(node, lambda _desired: desired, check=False).changed
 
 
 def test_damage_elsewhere_is_not_mistaken_for_want_of_room(node):
     Path(node.state_path).write_bytes(b"x" * PAGE)
     with pytest.raises(FormatError, match="not a state file"):
-        change_wanted(node, lambda _wanted: cluster_wanted(1), check=True)
+        change_desired(node, lambda _desired: cluster_desired(1), check=True)

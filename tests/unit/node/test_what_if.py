@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
@@ -101,7 +101,7 @@ def config(tmp_path):
     status = ServiceStatus(
         ServiceState.STARTED, "n3", uid=f"{epoch}.1", digest=WEB.digest(), last_node="n3"
     )
-    storages[0].write_wanted(Wanted(5, {"web": WEB}))
+    storages[0].write_desired(DesiredState(5, {"web": WEB}))
     online = {name: NodeStatus(NodeState.ONLINE, boot=f"{name}-boot1") for name in NODES}
     storages[0].write_manager(ClusterState(epoch, "n1", 5, 1, 1, {"web": status}, online))
     path = tmp_path / "node.json"
@@ -172,8 +172,8 @@ def test_a_question_that_makes_no_sense_is_refused(config, options, named):
 )
 def test_while_nothing_would_be_recovered_that_is_the_answer(config, changes, named):
     node = configuration(config.parent, "n1")
-    seen = read_now(node)
-    held = replace(seen, state=replace(seen.state, **changes))
+    observed = read_now(node)
+    held = replace(observed, state=replace(observed.state, **changes))
     with pytest.raises(HoldfastError, match=named):
         what_if.ask(node, held, {"dies": ["n3"]})
 

@@ -34,13 +34,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.rep
     why_service,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
-    node_seen,
-    seen,
+    desired,
+    observed,
+    observed_node,
     service,
     started,
     state,
     verified_off,
-    wanted,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
     create_storage,
@@ -58,9 +58,9 @@ EVENTS = (
 RUNS = started("n2", since=911.0, reason="the only node that can take it", failed_nodes=("n1",))
 
 
-def of_service(status=RUNS, wanted_=None, **changes):
+def of_service(status=RUNS, desired_=None, **changes):
     cluster = state({"web": status}, events=EVENTS, **changes)
-    return why_service("web", cluster, seen(wanted_ or wanted(service())), 1000.0)
+    return why_service("web", cluster, observed(desired_ or desired(service())), 1000.0)
 
 
 def test_the_last_choice_is_told_with_those_that_were_rejected():
@@ -110,7 +110,7 @@ OFF = NodeStatus(NodeState.OFF, 950.0, "fenced", proof=verified_off("plug n1 is 
 def test_the_reason_is_that_of_now_and_the_decision_is_history(status, changes, now, others):
     nodes = changes.pop("nodes", {})
     cluster = state({"web": status}, nodes, events=EVENTS, **changes)
-    why = why_service("web", cluster, seen(wanted(service())), 1000.0)
+    why = why_service("web", cluster, observed(desired(service())), 1000.0)
     assert why["now"] == now
     assert others is None or why["others"] == others
     text = " ".join(render_why(why, 400).split())
@@ -119,17 +119,17 @@ def test_the_reason_is_that_of_now_and_the_decision_is_history(status, changes, 
 
 
 def test_a_drained_node_makes_the_service_leave_or_says_why_it_cannot():
-    drained = wanted(service(), maintenance={"n2": Maintenance("disk", "ada", 5.0)})
+    drained = desired(service(), maintenance={"n2": Maintenance("disk", "ada", 5.0)})
     cluster = state({"web": started("n2")})
-    moves = why_service("web", cluster, seen(drained), 1000.0)
+    moves = why_service("web", cluster, observed(drained), 1000.0)
     assert moves["now"].startswith("it is to move to n1: n2 is in maintenance; ")
-    bound = {"n1": node_seen("n1", report=None), "n3": node_seen("n3", report=None)}
-    stuck = why_service("web", cluster, seen(drained, bound), 1000.0)
+    bound = {"n1": observed_node("n1", report=None), "n3": observed_node("n3", report=None)}
+    stuck = why_service("web", cluster, observed(drained, bound), 1000.0)
     assert stuck["now"].startswith("should leave n2 (n2 is in maintenance), but no node can take")
 
 
 def test_all_that_binds_a_service_is_told():
-    asked = wanted(
+    asked = desired(
         service(after=("db",)),
         service("db"),
         node_rules={"where": NodeRule("where", ("web",), {"n1": 1, "n2": 2}, strict=True)},
@@ -162,7 +162,7 @@ def test_a_service_whose_node_is_being_fenced_says_what_it_waits_for(before, tol
 
 
 def test_a_service_that_nobody_looked_at_yet_says_so():
-    why = why_service("web", state({}), seen(wanted(service())), 1000.0)
+    why = why_service("web", state({}), observed(desired(service())), 1000.0)
     assert why["reason"] == "not looked at by a manager yet"
     assert why["choice"] is None
     assert "web is probe" in render_why(why)
@@ -172,8 +172,8 @@ def test_that_nothing_is_done_at_all_is_told_with_its_reason():
     held = of_service(hold=Maintenance("new switches", "ada", 5.0))
     assert "global maintenance (by ada: new switches)" in render_why(held)
     assert "disarmed (freeze)" in render_why(of_service(disarm="disarmed", disarm_mode="freeze"))
-    by = wanted(service(), disarm="freeze", disarmed_by=Maintenance("new storage", "ada", 5.0))
-    asked = of_service(wanted_=by, disarm="disarmed", disarm_mode="freeze")
+    by = desired(service(), disarm="freeze", disarmed_by=Maintenance("new storage", "ada", 5.0))
+    asked = of_service(desired_=by, disarm="disarmed", disarm_mode="freeze")
     assert "disarmed (freeze: by ada: new storage)" in render_why(asked)
     waits = of_service(disarm="disarming", disarm_mode="ignore", disarm_waits="n2: it is offline")
     assert "disarming (ignore); waits for n2: it is offline" in render_why(waits)
@@ -186,8 +186,8 @@ def test_a_cluster_without_a_manager_says_that_its_reasons_are_old():
         (None, "it is not known on this node whether a node holds the manager lease"),
     ):
         for why in (
-            why_service("web", cluster, seen(wanted(service())), 1000.0, managed=managed),
-            why_node("n2", cluster, wanted(service()), 1000.0, managed=managed),
+            why_service("web", cluster, observed(desired(service())), 1000.0, managed=managed),
+            why_node("n2", cluster, desired(service()), 1000.0, managed=managed),
         ):
             assert why["held"].startswith(told)
             assert "disarmed (freeze)" in why["held"]
@@ -203,7 +203,7 @@ def test_a_node_is_told_with_its_proof_and_what_it_has():
         power=Power.LEFT_OFF,
     )
     cluster = state({"web": started("n1", reason="so it is")}, {"n1": dead}, events=EVENTS)
-    drained = wanted(service(), maintenance={"n1": Maintenance("kernel", "ada", 5.0)})
+    drained = desired(service(), maintenance={"n1": Maintenance("kernel", "ada", 5.0)})
     why = why_node("n1", cluster, drained, 1000.0)
     assert [one["kind"] for one in why["history"]] == ["online"]
     text = render_why(why)
@@ -224,7 +224,7 @@ def test_a_drained_node_is_told_with_the_end_of_that_and_with_no_colon_before_no
     drained, line
 ):
     cluster = state({}, {"n1": NodeStatus(NodeState.ONLINE, 950.0)})
-    text = render_why(why_node("n1", cluster, wanted(maintenance={"n1": drained}), 1000.0))
+    text = render_why(why_node("n1", cluster, desired(maintenance={"n1": drained}), 1000.0))
     assert f"drained  since 1970-01-01T00:00:05Z{line}\n" in text
 
 
@@ -262,11 +262,11 @@ def test_what_an_operator_or_another_service_keeps_it_for_is_told():
         "web": started("n1", state=ServiceState.RELOCATE, target="n2", reason="n1 is drained"),
         "front": started("n3", front, state=ServiceState.REQUEST_STOP),
     }
-    declared = wanted(service(), front, pins={"web": "n2"})
-    why = why_service("web", state(stops), seen(declared), 1000.0)
+    declared = desired(service(), front, pins={"web": "n2"})
+    why = why_service("web", state(stops), observed(declared), 1000.0)
     assert (why["pinned"], why["stops_after"]) == ("n2", ["front"])
     text = render_why(why)
     assert "waits        for front to stop or leave first" in text
     assert "pinned       to n2, until 'holdfast move web --unpin'" in text
-    plain = why_service("front", state(stops), seen(wanted(front)), 1000.0)
+    plain = why_service("front", state(stops), observed(desired(front)), 1000.0)
     assert (plain["pinned"], plain["stops_after"]) == ("", [])

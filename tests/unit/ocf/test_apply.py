@@ -66,7 +66,7 @@ def calls(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("code", "wanted", "actions", "after"),
+    ("code", "desired", "actions", "after"),
     [
         (7, "started", ["start"], "started"),
         (0, "started", [], "started"),
@@ -96,16 +96,16 @@ def calls(tmp_path):
         (7, "demoted", ["start"], "started"),
     ],
 )
-def test_what_is_called_follows_from_what_was_found(thing, code, wanted, actions, after):
-    plan = plan_state(thing(), wanted, probe(code))
+def test_what_is_called_follows_from_what_was_found(thing, code, desired, actions, after):
+    plan = plan_state(thing(), desired, probe(code))
     assert (list(plan.actions), plan.after) == (actions, after)
 
 
 @pytest.mark.parametrize("code", [2, 3, 4, 6])
-@pytest.mark.parametrize("wanted", STATES)
-def test_nothing_is_done_when_the_agent_cannot_tell_the_state(thing, code, wanted):
+@pytest.mark.parametrize("desired", STATES)
+def test_nothing_is_done_when_the_agent_cannot_tell_the_state(thing, code, desired):
     with pytest.raises(AgentError, match=r"state of t1 .* is unknown: .*said so"):
-        plan_state(thing(), wanted, probe(code))
+        plan_state(thing(), desired, probe(code))
 
 
 def test_a_resource_whose_program_is_missing_cannot_be_started(thing):
@@ -128,11 +128,11 @@ def test_support_for_an_action_comes_from_the_metadata(thing):
 
 def test_a_second_time_changes_nothing(thing):
     resource = thing()
-    for wanted in ("started", "promoted", "demoted", "stopped"):
-        assert bring_to_state(resource, wanted, check=True).plan.actions
-        done = bring_to_state(resource, wanted)
+    for desired in ("started", "promoted", "demoted", "stopped"):
+        assert bring_to_state(resource, desired, check=True).plan.actions
+        done = bring_to_state(resource, desired)
         assert done.plan.actions
-        assert bring_to_state(resource, wanted).plan.actions == ()
+        assert bring_to_state(resource, desired).plan.actions == ()
 
 
 @pytest.mark.parametrize(
@@ -240,10 +240,10 @@ def test_a_stop_that_leaves_a_process_is_an_error_and_so_is_a_start_over_it(
     try:
         with pytest.raises(AgentError, match=r"t1 .* left: process \d+ \(sleep\)"):
             bring_to_state(resource, "stopped", traces=traces)
-        for wanted in ("started", "stopped"):
+        for desired in ("started", "stopped"):
             for check in (True, False):
                 with pytest.raises(AgentError, match="left: process"):
-                    bring_to_state(resource, wanted, traces=traces, check=check)
+                    bring_to_state(resource, desired, traces=traces, check=check)
     finally:
         os.kill(int(left.read_text()), signal.SIGKILL)
     bring_to_state(resource, "started", check=True, traces=traces)

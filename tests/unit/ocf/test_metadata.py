@@ -285,7 +285,7 @@ def test_booleans_are_what_the_agents_own_shell_function_takes_for_them():
     text = functions.read_text()
     start = text.index("ocf_is_true()")
     body = text[start : text.index("\n}", start) + 2]
-    for words, wanted in ((TRUE_WORDS, 0), (FALSE_WORDS, 1), (("Yes", "On", "y"), 1)):
+    for words, desired in ((TRUE_WORDS, 0), (FALSE_WORDS, 1), (("Yes", "On", "y"), 1)):
         for word in words:
             code = subprocess.run(["sh", "-c", f"{body}\nocf_is_true {word}"], check=False)
-            assert code.returncode == wanted, word
+            assert code.returncode == desired, word

@@ -144,8 +144,8 @@ def test_the_control_group_of_a_process_is_seen(child):
     process = child("sleep", "300")
     lines = Path(f"/proc/{process.pid}/cgroup").read_text().splitlines()
     group = max((line.split(":", 2)[2] for line in lines), key=len)
-    wanted = f"process {process.pid} (sleep) in the control group {group}"
-    assert wanted in find_remains(Traces(cgroup=group))
+    desired = f"process {process.pid} (sleep) in the control group {group}"
+    assert desired in find_remains(Traces(cgroup=group))
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     # The kernel moves one that has ended into the uppermost group, or leaves it where it was.

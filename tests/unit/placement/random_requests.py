@@ -257,10 +257,10 @@ class Maker:
         instance = self.instance(template)
         if self.chance(0.1):
             instance["memory"] *= 8
-        wanted = 2 if template == "drbd" else 1
+        desired = 2 if template == "drbd" else 1
         if template != "drbd" and self.chance(0.02):
-            wanted = self.rng.choice([2, 3])
-        instance.update(name=f"new{number}.example.com", required_nodes=wanted)
+            desired = self.rng.choice([2, 3])
+        instance.update(name=f"new{number}.example.com", required_nodes=desired)
         if self.chance(0.05):
             instance["admin_state"] = self.rng.choice(["down", "offline"])
         return instance

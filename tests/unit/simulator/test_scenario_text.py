@@ -42,11 +42,11 @@ expect never 0 fenced n1
 def test_what_stands_before_the_first_scenario_is_common_to_all() -> None:
     one, two = read_scenarios(WHOLE, "file")
     assert (one.name, one.title, len(one.nodes)) == ("one", "The first", 4)
-    assert set(one.wanted.services) == {"web", "db", "render"}
-    assert set(two.wanted.services) == {"web", "db"}
-    assert one.wanted.services["render"].utilization == {"gpu": 2, "licence": 1}
-    assert one.wanted.properties["n1"].safety_capacity == {"gpu": 3}
-    assert [one.strict for one in one.wanted.location_rules.values()] == [True, False]
+    assert set(one.desired.services) == {"web", "db", "render"}
+    assert set(two.desired.services) == {"web", "db"}
+    assert one.desired.services["render"].utilization == {"gpu": 2, "licence": 1}
+    assert one.desired.properties["n1"].safety_capacity == {"gpu": 3}
+    assert [one.strict for one in one.desired.location_rules.values()] == [True, False]
     assert [action.at for action in one.actions] == [5.0, 20.0]
     assert one.settings.timing.suspect_after == 4
     assert two.length == 50.0
@@ -116,8 +116,8 @@ expect never 5 fenced n3
     short = shrink(scenario, lambda one: play(one).rule)
     assert play(short).rule == "expectation"
     assert [action.verb for action in short.actions] == ["power-off"]
-    assert set(short.wanted.services) == {"web"}
-    assert not short.wanted.rules()
+    assert set(short.desired.services) == {"web"}
+    assert not short.desired.rules()
     assert len(short.nodes) < 5
 
 

@@ -59,7 +59,7 @@ def as_it_is(play: Play) -> Now:
     return Now(
         names,
         storage.manager_record(),
-        storage.wanted,
+        storage.desired,
         {name: storage.report(name) for name in names},
         EPOCH + play.fleet.world.now,
         play.scenario.settings,
@@ -69,7 +69,7 @@ def as_it_is(play: Play) -> Now:
 def where(play: Play) -> dict[str, str]:
     return {
         key: next((one.name for one in play.fleet.world.where(key)), "")
-        for key in play.scenario.wanted.services
+        for key in play.scenario.desired.services
     }
 
 
@@ -119,7 +119,7 @@ def test_a_node_that_dies_is_told_with_times_reasons_and_how_long_services_are_d
 def test_a_rule_that_is_added_moves_what_it_is_about() -> None:
     now = as_it_is(real())
     rule = NodeRule("home", ("mail",), {"n2": 1}, strict=True)
-    answer = what_if(now, [], wanted=now.wanted.with_rule(rule))
+    answer = what_if(now, [], desired=now.desired.with_rule(rule))
     assert answer.services["mail"].after == "n2"
     assert answer.services["mail"].down == 0.0, "it migrates while it runs"
 

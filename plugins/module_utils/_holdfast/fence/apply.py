@@ -32,17 +32,17 @@ _POWER_AFTER = {"off": "off", "on": "on", "reboot": "on"}
 
 @dataclass(frozen=True)
 class PowerPlan:
-    """The ``commands`` that bring a node's power to ``wanted``; none when it is there."""
+    """The ``commands`` that bring a node's power to ``desired``; none when it is there."""
 
     node: str
-    wanted: str
+    desired: str
     before: FenceResult
     commands: tuple[str, ...]
 
     @property
     def after(self) -> str:
         """The node's power once the plan is applied."""
-        return _POWER_AFTER.get(self.wanted, self.before.power)
+        return _POWER_AFTER.get(self.desired, self.before.power)
 
     def expected(self) -> FenceResult:
         """Return the result to expect of the plan, without any proof where it would act."""
@@ -96,20 +96,20 @@ def plugs_of_device(
     return FenceConfiguration({device.name: device}, levels, plugs_as_nodes=True)
 
 
-def plan_power(configuration: FenceConfiguration, node: str, wanted: str) -> PowerPlan:
-    """Ask for the status of *node* and return the plan for *wanted*.
+def plan_power(configuration: FenceConfiguration, node: str, desired: str) -> PowerPlan:
+    """Ask for the status of *node* and return the plan for *desired*.
 
-    *wanted* is ``on``, ``off``, ``reboot`` (off, proved, and then on), ``unfence`` or
+    *desired* is ``on``, ``off``, ``reboot`` (off, proved, and then on), ``unfence`` or
     ``diag``.  An unknown state counts as another one.
     """
     before = power_status(configuration, node)
-    if wanted == "reboot":
-        return PowerPlan(node, wanted, before, ("off", "on"))
-    if wanted == "unfence":
+    if desired == "reboot":
+        return PowerPlan(node, desired, before, ("off", "on"))
+    if desired == "unfence":
         needed = _access_is_cut(configuration, before)
     else:
-        needed = before.power != wanted
-    return PowerPlan(node, wanted, before, (wanted,) if needed else ())
+        needed = before.power != desired
+    return PowerPlan(node, desired, before, (desired,) if needed else ())
 
 
 def apply_power(configuration: FenceConfiguration, plan: PowerPlan) -> PowerEnd:

@@ -146,9 +146,9 @@ def _require(metadata: FenceMetadata, action: str, lines: Mapping[str, str], opt
             continue
         names = metadata.spellings(parameter.name)
         if not names & set(lines):
-            wanted = " or ".join(sorted(names))
+            desired = " or ".join(sorted(names))
             raise InputError(
-                option, sorted(set(lines) - {"action"}), f"also {wanted} for {metadata.name}"
+                option, sorted(set(lines) - {"action"}), f"also {desired} for {metadata.name}"
             )
 
 

@@ -279,9 +279,9 @@ class Conversation:
         return answer, left
 
     def wait_for(
-        self, level: int, step: FenceStep, wanted: str, budget: float
+        self, level: int, step: FenceStep, desired: str, budget: float
     ) -> tuple[str, float]:
-        """Ask for the status until it is *wanted* or *budget* seconds are used.
+        """Ask for the status until it is *desired* or *budget* seconds are used.
 
         Returns the last answered status and the seconds left.  A status that times out ends
         the wait and is no answer.
@@ -294,7 +294,7 @@ class Conversation:
             if answer.timed_out:
                 break
             power = answer.power
-            if power == wanted:
+            if power == desired:
                 break
             pause = max(0.0, min(POLL_PAUSE, budget))
             self.tools.sleep(pause)

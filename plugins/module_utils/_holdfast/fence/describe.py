@@ -79,10 +79,10 @@ def describe_fence_configuration(
     With *status* the devices of all nodes are asked at the same time whether they are on.
     Raises FenceError for a node without levels.
     """
-    wanted = list(configuration.levels) if nodes is None else list(dict.fromkeys(nodes))
-    found = {node: _node(configuration, node) for node in wanted}
+    desired = list(configuration.levels) if nodes is None else list(dict.fromkeys(nodes))
+    found = {node: _node(configuration, node) for node in desired}
     if status:
-        ends = together(wanted, lambda node: power_status(configuration, node))
+        ends = together(desired, lambda node: power_status(configuration, node))
         for node, result in ends.done.items():
             found[node]["status"] = {"power": result.power, **described(result)}
         for node, error in ends.failed.items():

@@ -53,7 +53,7 @@ class Membership:
         self.own: DeltaLease | None = None
         self.joined_here = False
         self._space: Lockspace | None = None
-        self._seen_renewal: int | None = None
+        self._observed_renewal: int | None = None
         self._settled_at = 0.0
         self._confirmed_renewal: int | None = None
 
@@ -145,8 +145,8 @@ class Membership:
         """
         own = self.checked()
         now = self._clock()
-        if own.timestamp != self._seen_renewal:
-            self._seen_renewal, self._settled_at = own.timestamp, now + SETTLED
+        if own.timestamp != self._observed_renewal:
+            self._observed_renewal, self._settled_at = own.timestamp, now + SETTLED
         late = self.age(own) >= LeaseTiming(own.io_timeout).late_seconds
         if not late and (now < self._settled_at or own.timestamp == self._confirmed_renewal):
             return
@@ -251,17 +251,17 @@ class Membership:
 
     def _daemon_has(self, present: DeltaLease) -> bool:
         """Return whether this machine's sanlock has joined the lockspace with this host id."""
-        wanted = self._place(present)
+        desired = self._place(present)
         for joined in self._daemon.lockspaces():
             space = joined.lockspace
-            if space.name != wanted.name:
+            if space.name != desired.name:
                 continue
-            same_path = os.path.realpath(space.path) == os.path.realpath(wanted.path)
-            if not same_path or replace(space, path=wanted.path) != wanted:
+            same_path = os.path.realpath(space.path) == os.path.realpath(desired.path)
+            if not same_path or replace(space, path=desired.path) != desired:
                 raise LeaseError(
                     f"sanlock of this machine has lockspace {space.name} as host id"
-                    f" {space.host_id} in {_shown(space)}, not as host id {wanted.host_id} in"
-                    f" {_shown(wanted)}."
+                    f" {space.host_id} in {_shown(space)}, not as host id {desired.host_id} in"
+                    f" {_shown(desired)}."
                 )
             return not joined.changing
         return False

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
-from ..cluster.model.desired import Wanted
-from ..cluster.model.desired_codec import wanted_document, wanted_from_document
+from ..cluster.model.desired import DesiredState
+from ..cluster.model.desired_codec import desired_document, desired_from_document
 from ..cluster.model.inline_secrets import inline_secrets, without_inline_secrets
 from ..cluster.model.lease_freeing import (
     Freeing,
@@ -313,7 +313,7 @@ class ClusterStorage:
         document["intent"] = asdict(intent)
         self._write_crm(epoch, _crm_payload(document, freeing), freeing)
 
-    def read_wanted(self) -> tuple[Wanted, int]:
+    def read_desired(self) -> tuple[DesiredState, int]:
         """Return the newest desired configuration and the host id of its slot.
 
         Normally the last holder of the configuration lease has written it, with the lease's
@@ -325,15 +325,15 @@ class ClusterStorage:
         holder = self.leases.holder(CONFIGURATION_LEASE)
         if holder.version and holder.host_id:
             self._further.add(holder.host_id)
-            wanted = self.records.read_if_readable(
-                Kind.CONFIGURATION, holder.host_id, wanted_from_document
+            desired = self.records.read_if_readable(
+                Kind.CONFIGURATION, holder.host_id, desired_from_document
             )
-            if wanted is not None and self._is_of(wanted.generation, wanted.version, holder):
-                return wanted, holder.host_id
-        return self.search_wanted()
+            if desired is not None and self._is_of(desired.generation, desired.version, holder):
+                return desired, holder.host_id
+        return self.search_desired()
 
-    def search_wanted(self, acquired: int = 0) -> tuple[Wanted, int]:
-        """Return what ``read_wanted`` does, from all slots, whatever the lease says.
+    def search_desired(self, acquired: int = 0) -> tuple[DesiredState, int]:
+        """Return what ``read_desired`` does, from all slots, whatever the lease says.
 
         An unreadable slot is skipped where it can have nothing newer; else its ``FormatError`` is
         raised.  It cannot if the newest of the others has the version of the configuration lease.
@@ -346,7 +346,7 @@ class ClusterStorage:
         if holder.host_id:
             self._further.add(holder.host_id)
         self._search_further(Kind.CONFIGURATION, holder.version)
-        newest, slot, unreadable = self._newest_wanted()
+        newest, slot, unreadable = self._newest_desired()
         needed = holder.version
         if holder.version == acquired or (holder.host_id and holder.host_id not in unreadable):
             needed -= 1
@@ -355,50 +355,52 @@ class ClusterStorage:
                 raise error
         return newest, slot
 
-    def readable_wanted(self) -> tuple[Wanted, int]:
+    def readable_desired(self) -> tuple[DesiredState, int]:
         """Return the newest configuration of the readable slots, and the host id of its slot.
 
         Only for the status and the repair: a newer one may be damaged.
         """
-        newest, slot, _unreadable = self._newest_wanted()
+        newest, slot, _unreadable = self._newest_desired()
         return newest, slot
 
-    def _newest_wanted(self) -> tuple[Wanted, int, dict[int, FormatError]]:
+    def _newest_desired(self) -> tuple[DesiredState, int, dict[int, FormatError]]:
         """Return the newest configuration, its slot, and the errors of the damaged slots."""
         configurations, unreadable = self.records.read_each(
-            Kind.CONFIGURATION, self.host_ids(), wanted_from_document
+            Kind.CONFIGURATION, self.host_ids(), desired_from_document
         )
-        newest, slot = Wanted(), 0
-        for host_id, wanted in configurations.items():
-            if wanted.newer_than(newest):
-                newest, slot = wanted, host_id
+        newest, slot = DesiredState(), 0
+        for host_id, desired in configurations.items():
+            if desired.newer_than(newest):
+                newest, slot = desired, host_id
         self._generation = max(self._generation, newest.generation)
         return newest, slot, unreadable
 
-    def read_wanted_from(self, host_id: int) -> Wanted | None:
+    def read_desired_from(self, host_id: int) -> DesiredState | None:
         """Return the desired configuration in one node's slot."""
-        return self.records.read(Kind.CONFIGURATION, host_id, wanted_from_document)
+        return self.records.read(Kind.CONFIGURATION, host_id, desired_from_document)
 
-    def write_wanted(self, wanted: Wanted) -> None:
+    def write_desired(self, desired: DesiredState) -> None:
         """Write a desired configuration into this node's slot."""
-        self._generation = max(self._generation, wanted.generation)
-        epoch = slot_epoch(wanted.generation, wanted.version)
-        self.records.write(Kind.CONFIGURATION, epoch, payload(wanted_document(wanted)))
+        self._generation = max(self._generation, desired.generation)
+        epoch = slot_epoch(desired.generation, desired.version)
+        self.records.write(Kind.CONFIGURATION, epoch, payload(desired_document(desired)))
 
-    def forget_secrets(self, wanted: Wanted) -> None:
-        """Hide secrets that are not in *wanted* any more in older configurations of other nodes.
+    def forget_secrets(self, desired: DesiredState) -> None:
+        """Hide secrets that are not in *desired* any more in older configurations of other nodes.
 
-        Only for who holds the configuration lease and has written *wanted*: nobody else writes
+        Only for who holds the configuration lease and has written *desired*: nobody else writes
         these slots then, and no reader takes what is in them for the newest.
         """
-        present = inline_secrets(wanted)
+        present = inline_secrets(desired)
         for host_id in self.host_ids():
-            older = self.records.read_if_readable(Kind.CONFIGURATION, host_id, wanted_from_document)
-            if older is None or not wanted.newer_than(older):
+            older = self.records.read_if_readable(
+                Kind.CONFIGURATION, host_id, desired_from_document
+            )
+            if older is None or not desired.newer_than(older):
                 continue
             if inline_secrets(older) - present:
                 hidden = without_inline_secrets(older, present)
-                self.records.overwrite(Kind.CONFIGURATION, host_id, wanted_document(hidden))
+                self.records.overwrite(Kind.CONFIGURATION, host_id, desired_document(hidden))
 
     def lease_versions(self) -> tuple[LeaseVersion, int]:
         """Return version and holder of the manager lease, and the configuration lease's version."""

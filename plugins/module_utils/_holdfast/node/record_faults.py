@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..cluster.model.desired_codec import wanted_from_document
+from ..cluster.model.desired_codec import desired_from_document
 from ..cluster.model.report import report_from_document
 from ..cluster.model.state_codec import state_from_document
 from ..errors import FormatError
@@ -27,7 +27,7 @@ def damaged_records(storage: ClusterStorage) -> list[str]:
         (Kind.LRM, report_from_document),
         (Kind.CRM, state_from_document),
         (Kind.CRM, parse_intent),
-        (Kind.CONFIGURATION, wanted_from_document),
+        (Kind.CONFIGURATION, desired_from_document),
     )
     found = []
     for host_id in storage.host_ids():

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from ..cluster.model.desired import Wanted
+from ..cluster.model.desired import DesiredState
 from ..cluster.model.service import Resource, Service
 from ..errors import HoldfastError
 from ..ocf.secret_sources import SecretReader
@@ -43,7 +43,7 @@ class ServiceSecrets:
         self._reader = SecretReader(self._folder)
         self._authenticate = authenticate
         self._known: dict[tuple[str, ...], tuple[object, Authentication, str]] = {}
-        self._wanted: Wanted | None = None
+        self._desired: DesiredState | None = None
         self._needed: list[tuple[str, Resource, str]] = []
 
     def digest(self, service_id: str, resource: str, source: str, value: str) -> str:
@@ -55,13 +55,13 @@ class ServiceSecrets:
         parts = self._signed(service_id, resource, source, value)
         return authentication.mac(SIGNED_AS, *parts).hex() if authentication.signs else ""
 
-    def signed_again(self, wanted: Wanted) -> Wanted:
-        """Return *wanted* with each digest that another key made made with the key that signs now.
+    def signed_again(self, desired: DesiredState) -> DesiredState:
+        """Return *desired* with each digest that another key made made with the key that signs now.
 
         One whose file this node does not have, or has with another content, stays.
         """
-        services = dict(wanted.services)
-        for service, resource, source, digest in _files(wanted):
+        services = dict(desired.services)
+        for service, resource, source, digest in _files(desired):
             if digest and not self.problem(service.id, resource, source):
                 present = services[service.id]
                 made = self.digest(service.id, resource.name, source, resource.parameters[source])
@@ -74,19 +74,19 @@ class ServiceSecrets:
                         for one in present.resources
                     ),
                 )
-        return replace(wanted, services=services)
+        return replace(desired, services=services)
 
-    def problems(self, wanted: Wanted) -> dict[str, str]:
+    def problems(self, desired: DesiredState) -> dict[str, str]:
         """Return what is wrong with secret files by ``SERVICE/RESOURCE/PARAMETER``.
 
         A node on which a service must not run needs no secret of it.
         """
-        if wanted is not self._wanted:
-            self._wanted, self._known = wanted, {}
+        if desired is not self._desired:
+            self._desired, self._known = desired, {}
             self._needed = [
                 (service.id, resource, source)
-                for service, resource, source, _digest in _files(wanted)
-                if _may_run(wanted, service.id, self._node)
+                for service, resource, source, _digest in _files(desired)
+                if _may_run(desired, service.id, self._node)
             ]
         found: dict[str, str] = {}
         for service_id, resource, source in self._needed:
@@ -120,12 +120,12 @@ class ServiceSecrets:
         return [one.encode() for one in (service_id, resource, source, secret)]
 
 
-def _files(wanted: Wanted) -> Iterator[tuple[Service, Resource, str, str]]:
+def _files(desired: DesiredState) -> Iterator[tuple[Service, Resource, str, str]]:
     """Return each secret file of a service, with its parameter and digest.
 
     A program may print another secret each time; it is not compared.
     """
-    for _id, service in sorted(wanted.services.items()):
+    for _id, service in sorted(desired.services.items()):
         for resource in service.resources:
             for source, digest in resource.sources.items():
                 if given_by(source, FILE):
@@ -139,8 +139,8 @@ def _mac(digest: str) -> bytes:
         return b""
 
 
-def _may_run(wanted: Wanted, service_id: str, node: str) -> bool:
-    rules = [rule for rule in wanted.node_rules.values() if service_id in rule.services]
+def _may_run(desired: DesiredState, service_id: str, node: str) -> bool:
+    rules = [rule for rule in desired.node_rules.values() if service_id in rule.services]
     return all(node in rule.nodes for rule in rules if rule.strict)
 
 

@@ -151,13 +151,13 @@ def _ancestry(table: Mapping[int, ProcessEntry]) -> set[int]:
     return found
 
 
-def _ports(wanted: frozenset[int]) -> Iterator[str]:
+def _ports(desired: frozenset[int]) -> Iterator[str]:
     for kind, state in (("tcp", TCP_LISTEN), ("udp", UDP_BOUND)):
         used = ports_in_use(_table(f"net/{kind}"), state)
         # A kernel without IPv6 has no such table.
         if os.path.exists(f"/proc/net/{kind}6"):  # noqa: PTH110
             used |= ports_in_use(_table(f"net/{kind}6"), state)
-        for port in sorted(used & wanted):
+        for port in sorted(used & desired):
             yield f"{kind.upper()} port {port} in use"
 
 

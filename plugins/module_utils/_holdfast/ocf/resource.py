@@ -175,28 +175,30 @@ def state_of(result: OcfResult) -> str:
     return "failed" if result.active_or_failed else "unknown"
 
 
-def plan_state(resource: Resource, wanted: str, probe: OcfResult) -> ResourcePlan:
-    """Return the plan that brings *resource* from the state in *probe* to *wanted*.
+def plan_state(resource: Resource, desired: str, probe: OcfResult) -> ResourcePlan:
+    """Return the plan that brings *resource* from the state in *probe* to *desired*.
 
     Raises AgentError when the state is unknown, the program is missing but needed, or the
-    agent lacks an action that *wanted* needs.
+    agent lacks an action that *desired* needs.
     """
-    needed = _NEEDS.get(wanted)
+    needed = _NEEDS.get(desired)
     if needed is not None and not resource.metadata.supports(needed):
         raise AgentError(
-            f"{resource.call.agent} cannot be {wanted}: it has no action {needed!r}"
-            + ("; state=restarted does without." if wanted == "reloaded" else ".")
+            f"{resource.call.agent} cannot be {desired}: it has no action {needed!r}"
+            + ("; state=restarted does without." if desired == "reloaded" else ".")
         )
     before = state_of(probe)
     if before == "unknown":
         raise AgentError(f"The state of {resource} is unknown: {probe}.")
     if before == "absent":
-        if wanted == "stopped":
+        if desired == "stopped":
             return ResourcePlan(before, before, (), changes=False)
         raise AgentError(f"{resource} cannot run here: {probe}.")
-    actions = _actions(wanted, before, _stopping(resource, before, probe))
-    keeps_role = wanted in ("started", "reloaded") and before == "promoted"
-    after = wanted if wanted in ("stopped", "promoted") else "promoted" if keeps_role else "started"
+    actions = _actions(desired, before, _stopping(resource, before, probe))
+    keeps_role = desired in ("started", "reloaded") and before == "promoted"
+    after = (
+        desired if desired in ("stopped", "promoted") else "promoted" if keeps_role else "started"
+    )
     return ResourcePlan(before, after, actions, changes=bool(actions))
 
 
@@ -232,18 +234,18 @@ def _stopping(resource: Resource, before: str, probe: OcfResult) -> tuple[str, .
     return ("demote", "stop") if before == "promoted" or failed_promoted else ("stop",)
 
 
-def _actions(wanted: str, before: str, stop: tuple[str, ...]) -> tuple[str, ...]:
+def _actions(desired: str, before: str, stop: tuple[str, ...]) -> tuple[str, ...]:
     begin = () if before in ("started", "promoted") else (*stop, "start")
-    if wanted == "started":
+    if desired == "started":
         return begin
-    if wanted == "stopped":
+    if desired == "stopped":
         return stop
-    if wanted == "restarted":
+    if desired == "restarted":
         return (*stop, "start")
-    if wanted == "reloaded":
+    if desired == "reloaded":
         # A reload of a stopped resource starts it with some agents and fails with others.
         return begin or ("reload",)
-    if wanted == "promoted":
+    if desired == "promoted":
         return () if before == "promoted" else (*begin, "promote")
     return ("demote",) if before == "promoted" else begin
 
@@ -264,19 +266,19 @@ class Applied:
 
 def bring_to_state(
     resource: Resource,
-    wanted: str,
+    desired: str,
     *,
     check: bool = False,
     traces: Traces | None = None,
 ) -> Applied:
-    """Probe *resource*, and unless *check* is true call what brings it to *wanted*.
+    """Probe *resource*, and unless *check* is true call what brings it to *desired*.
 
     Once it is stopped, *traces* must be gone.  The last call is a monitor.  Raises AgentError
     when there is no plan (``plan_state``), at the first action that fails, when a stop left
     something, and when the last monitor finds another state than planned.
     """
     probe = perform(resource, resource.monitor_action)
-    plan = plan_state(resource, wanted, probe)
+    plan = plan_state(resource, desired, probe)
     if traces is not None and plan.before in _NOT_RUNNING:
         require_no_remains(resource, traces)
     if check or not plan.actions:

@@ -283,14 +283,14 @@ class CrmDaemon(Daemon):
     def read_records(self) -> StoredRecords:
         """Return the newest records, as a CRM reads them that may become manager."""
         state, damaged = self.newest_manager()
-        wanted, whole = self.newest_desired()
+        desired, whole = self.newest_desired()
         texts = [
             *(["a record is damaged: the manager's"] if damaged else []),
             *([] if whole else ["a record is damaged: the configuration"]),
         ]
         _number, kept = self.machine.kept.read()
         leases = self.storage.lease_versions()
-        return StoredRecords(state, wanted, 1, tuple(texts), not whole, kept, leases)
+        return StoredRecords(state, desired, 1, tuple(texts), not whole, kept, leases)
 
     def read_intent(self) -> Intent | None:
         """Return the newest intent: a CRM reads it when it becomes manager."""

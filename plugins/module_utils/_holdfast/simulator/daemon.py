@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..cluster.model.desired import Wanted
+from ..cluster.model.desired import DesiredState
 from ..cluster.model.effects import Clocks, Cycle, Effect, ForgetRepeated, Log, ReadClocks
 from ..cluster.model.state import ClusterState
 from ..errors import FormatError, HoldfastError, StorageError
@@ -228,20 +228,20 @@ class Daemon:
             raise FormatError("the manager's record is damaged")
         return state
 
-    def newest_desired(self) -> tuple[Wanted, bool]:
+    def newest_desired(self) -> tuple[DesiredState, bool]:
         """Return the newest configuration, and whether no newer one can be damaged."""
         self.need_reads()
         view = self.world.stale.get(self.machine.name)
         if view is not None:
-            return view.wanted, True
-        return self.storage.wanted, self.storage.wanted_readable
+            return view.desired, True
+        return self.storage.desired, self.storage.desired_readable
 
-    def read_desired(self) -> Wanted:
+    def read_desired(self) -> DesiredState:
         """Return the newest configuration; ``FormatError`` if it is damaged."""
-        wanted, whole = self.newest_desired()
+        desired, whole = self.newest_desired()
         if not whole:
             raise FormatError("the configuration is damaged")
-        return wanted
+        return desired
 
     def perform_from(self, cycle: Cycle[None], effect: Effect[Any] | None, *, late: bool) -> None:
         """Perform *effect*, None for the first one, and all that follow until the cycle waits.

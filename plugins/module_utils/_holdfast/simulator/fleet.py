@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..cluster.model.desired import Wanted
+from ..cluster.model.desired import DesiredState
 from ..cluster.model.state import Event
 from .agents import Agents
 from .crm import CrmDaemon
@@ -103,7 +103,7 @@ class Fleet:
         daemon = self.crms.get(self.world.storage.holder)
         return daemon if daemon is not None and daemon.alive and daemon.state is not None else None
 
-    def want(self, wanted: Wanted) -> bool:
+    def want(self, desired: DesiredState) -> bool:
         """Write a configuration, as its next version; return whether that was possible.
 
         It is refused where ``operator/operations/change.py`` refuses it: on a configuration that may not
@@ -111,8 +111,8 @@ class Fleet:
         """  # noqa: E501
         storage = self.world.storage
         state, unreadable = storage.newest_manager()
-        newest = storage.wanted
-        if unreadable or not storage.wanted_readable:
+        newest = storage.desired
+        if unreadable or not storage.desired_readable:
             self.world.say("the configuration is not changed: a record is damaged")
             return False
         if state is not None and not newest.at_least(state.generation, state.config_version):
@@ -125,8 +125,8 @@ class Fleet:
             self.world.say("the configuration is not changed: its lease is older")
             return False
         self.world.before_change(None)
-        storage.configuration.put(replace(wanted, version=version), self.world.now)
-        storage.wanted_at = self.world.now
+        storage.configuration.put(replace(desired, version=version), self.world.now)
+        storage.desired_at = self.world.now
         self.world.after_change(None)
         return True
 

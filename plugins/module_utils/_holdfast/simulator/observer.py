@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ..cluster.crm.effects import Observation
 from ..cluster.crm.watch import LeaseLook, NodeLook, ObserverSettings, questions, start_watch
-from ..cluster.model.observed import HostState, HostView, KeepaliveSeen, NodeSeen
+from ..cluster.model.observed import HostState, HostView, ObservedKeepalive, ObservedNode
 from ..cluster.model.report import Report
 from .machine import Machine
 from .moving import Horizon, Moving
@@ -111,7 +111,7 @@ class Observer:
             self._foreign_views(begun),
         )
 
-    def see(self, name: str, now: float, horizon: Horizon | None = None) -> NodeSeen:
+    def see(self, name: str, now: float, horizon: Horizon | None = None) -> ObservedNode:
         """Return what is known of a node."""
         other, mono = self._world.machines[name], self._clock.mono(now)
         age = self.watch.silent_for(name, mono)
@@ -201,10 +201,10 @@ class Observer:
         """Return what was seen of the host ids that have a block and are not configured here."""
         mono, views = self._clock.mono(now), {}
         for other in self._foreign_machines():
-            seen = self._foreign.get(other.name)
-            if seen is not None:
-                age = mono - max(seen.changed, self.watch.watched_since)
-                views[other.host_id] = HostView(other.name, age, seen.beating)
+            observed = self._foreign.get(other.name)
+            if observed is not None:
+                age = mono - max(observed.changed, self.watch.watched_since)
+                views[other.host_id] = HostView(other.name, age, observed.beating)
         return views
 
     def _note_foreign(self, other: Machine, first: float, looked: float, until: float) -> None:
@@ -263,7 +263,7 @@ class Observer:
                 if other.beats_in or not other.awake:
                     self.watch.rhythm(name).note_keepalive(mono(at), regular)
             if other.awake and not other.beats_in and (arrivals or not other.sends_in):
-                self.watch.note_keepalives(name, [KeepaliveSeen(mono(looked), works=False)])
+                self.watch.note_keepalives(name, [ObservedKeepalive(mono(looked), works=False)])
 
     def _arrivals(self, other: Machine, since: float, until: float) -> list[float]:
         """Return when keepalives of a node came after *since*, until then; the last if regular."""
@@ -304,12 +304,12 @@ class Observer:
             if left > 0.0 and not self.beats_on(self.names[name]):
                 horizon.until(left / self._clock.rate)
 
-    def _first_from(self, seen: float, looked: float) -> float:
-        """Return the first look that saw what was there from *seen* on, *looked* at the latest."""
+    def _first_from(self, observed: float, looked: float) -> float:
+        """Return the first look that saw the state from *observed* on, *looked* at the latest."""
         if not self._looks.goes:
             # It observes again for the first time.
             return looked
-        return min(self._looks.first_from(seen), looked)
+        return min(self._looks.first_from(observed), looked)
 
     def _foresee(self, now: float, horizon: Horizon) -> None:
         """Note when the next look begins or ends to ask a node: its silence counts from there."""
@@ -387,22 +387,22 @@ class Observer:
         return slot.value, ""
 
 
-class _Nodes(Mapping[str, NodeSeen]):
+class _Nodes(Mapping[str, ObservedNode]):
     """All nodes as they were seen; each is judged when it is asked for, as few of them are."""
 
     def __init__(self, observer: Observer, now: float, horizon: Horizon | None) -> None:
         self._observer, self._now, self._horizon = observer, now, horizon
-        self._seen: dict[str, NodeSeen] = {}
+        self._observed: dict[str, ObservedNode] = {}
 
-    def __getitem__(self, name: str) -> NodeSeen:
-        seen = self._seen.get(name)
-        if seen is None:
-            seen = self._seen[name] = self._observer.see(name, self._now, self._horizon)
-        return seen
+    def __getitem__(self, name: str) -> ObservedNode:
+        observed = self._observed.get(name)
+        if observed is None:
+            observed = self._observed[name] = self._observer.see(name, self._now, self._horizon)
+        return observed
 
-    def items(self) -> ItemsView[str, NodeSeen]:
-        seen = {name: self[name] for name in self._observer.names}
-        return seen.items()
+    def items(self) -> ItemsView[str, ObservedNode]:
+        observed = {name: self[name] for name in self._observer.names}
+        return observed.items()
 
     def __contains__(self, name: object) -> bool:
         return name in self._observer.names

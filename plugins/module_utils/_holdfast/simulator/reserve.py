@@ -56,7 +56,11 @@ class SkippedTurns:
         if seconds is None or found is None:
             return None
         after.reserve = replace(
-            found, watched=known.watched, ranked=known.ranked, beat=known.beat, seen=known.seen
+            found,
+            watched=known.watched,
+            ranked=known.ranked,
+            beat=known.beat,
+            observed=known.observed,
         )
         return seconds if is_same(crm, after) else None
 

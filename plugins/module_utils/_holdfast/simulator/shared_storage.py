@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Generic, Optional, TypeVar
 
-from ..cluster.model.desired import Wanted
+from ..cluster.model.desired import DesiredState
 from ..cluster.model.lease_freeing import Freeing
 from ..cluster.model.report import Report
 from ..cluster.model.state import ClusterState, Intent
@@ -22,7 +22,7 @@ from ..storage.news_index import Entry, is_old_news
 
 T = TypeVar("T")
 
-NOTHING_WANTED = Wanted()
+NOTHING_WANTED = DesiredState()
 
 KEPT = 64
 """So many earlier contents of a slot are kept, for storage that goes back in time."""
@@ -129,7 +129,7 @@ class Indexed:
 class SharedStorage:
     """What is on the storage; *held* is what the whiteboard's global block says.
 
-    *held_since* and *wanted_at* are when that, and when the configuration, was last written.
+    *held_since* and *desired_at* are when that, and when the configuration, was last written.
     *freeing* is what each node records as about to be freed.
     *epoch* and *configuration_lease* are the versions of both leases.  *holder* has the manager
     lease under its host lease of *holder_generation*, empty if it was released; *last_holder* had
@@ -141,10 +141,10 @@ class SharedStorage:
     states: dict[str, Slot[ClusterState]] = field(default_factory=dict)
     intents: dict[str, Intent] = field(default_factory=dict)
     freeing: dict[str, Freeing] = field(default_factory=dict)
-    configuration: Slot[Wanted] = field(default_factory=Slot)
+    configuration: Slot[DesiredState] = field(default_factory=Slot)
     held: str = ""
     held_since: float = 0.0
-    wanted_at: float = 0.0
+    desired_at: float = 0.0
     board_readable: bool = True
     epoch: int = 0
     holder: str = ""
@@ -191,21 +191,21 @@ class SharedStorage:
         self.leased.append((now, self.epoch, self.configuration_lease))
 
     @property
-    def wanted(self) -> Wanted:
+    def desired(self) -> DesiredState:
         """The newest configuration that can be read."""
         return self.configuration.value or NOTHING_WANTED
 
-    @wanted.setter
-    def wanted(self, wanted: Wanted) -> None:
+    @desired.setter
+    def desired(self, desired: DesiredState) -> None:
         """Write a configuration as the one with which everything begins."""
-        self.configuration.put(wanted, 0.0)
-        self.configuration_lease = wanted.version
+        self.configuration.put(desired, 0.0)
+        self.configuration_lease = desired.version
 
     @property
-    def wanted_readable(self) -> bool:
-        """Whether no newer configuration than ``wanted`` may be in a slot that is damaged."""
+    def desired_readable(self) -> bool:
+        """Whether no newer configuration than ``desired`` may be in a slot that is damaged."""
         slot = self.configuration
-        return not slot.damaged or self.wanted.version >= self.configuration_lease
+        return not slot.damaged or self.desired.version >= self.configuration_lease
 
     def lease_versions(self) -> tuple[LeaseVersion, int]:
         """Return version and holder of the manager lease, and the configuration lease's version."""
@@ -256,4 +256,4 @@ class StaleView:
     reports: Mapping[str, Report | None]
     lost: frozenset[str]
     state: ClusterState | None
-    wanted: Wanted
+    desired: DesiredState

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..cluster.model.desired import Wanted
+from ..cluster.model.desired import DesiredState
 from ..cluster.model.maintenance import Maintenance
 from ..cluster.model.report import LocalState, Report
 from ..cluster.model.service import STARTED
@@ -47,7 +47,7 @@ class Now:
 
     nodes: tuple[str, ...]
     state: ClusterState
-    wanted: Wanted
+    desired: DesiredState
     reports: Mapping[str, Report | None]
     wall: float
     settings: Settings = field(default_factory=Settings)
@@ -99,11 +99,15 @@ class Answer:
 
 
 def what_if(
-    now: Now, questions: Sequence[Question], *, within: float = 600.0, wanted: Wanted | None = None
+    now: Now,
+    questions: Sequence[Question],
+    *,
+    within: float = 600.0,
+    desired: DesiredState | None = None,
 ) -> Answer:
     """Return what would happen to a cluster if all that *questions* name happened to it.
 
-    With *wanted* its configuration is changed to that at the same time.  Raises ``InputError``
+    With *desired* its configuration is changed to that at the same time.  Raises ``InputError``
     for a node that is not in the cluster, or while the cluster has no manager's record yet.
     """
     if not now.state.epoch:
@@ -115,10 +119,10 @@ def what_if(
     timeline = fleet.world.timeline
     timeline.run_until(BEGINS)
     fleet.history.clear()
-    before = {key: _where(fleet, key) for key in now.wanted.services}
-    down = dict.fromkeys([*now.wanted.services], 0.0)
-    if wanted is not None and wanted != now.wanted:
-        fleet.want(wanted)
+    before = {key: _where(fleet, key) for key in now.desired.services}
+    down = dict.fromkeys([*now.desired.services], 0.0)
+    if desired is not None and desired != now.desired:
+        fleet.want(desired)
     for question in questions:
         machine = fleet.world.machines[question.node]
         timeline.at(BEGINS + question.after, QUESTIONS[question.kind], fleet, machine)
@@ -136,7 +140,7 @@ def _copy(now: Now) -> Fleet:
     state = replace(
         now.state, nodes={key: one for key, one in now.state.nodes.items() if key in names}
     )
-    storage.wanted, storage.epoch = now.wanted, now.state.epoch
+    storage.desired, storage.epoch = now.desired, now.state.epoch
     manager = state.manager if state.manager in names else now.nodes[0]
     storage.states[manager].put(state, world.now)
     storage.held = "global maintenance" if state.board else ""
@@ -182,7 +186,7 @@ def _loses_network(fleet: Fleet, machine: Machine) -> None:
 
 def _is_drained(fleet: Fleet, machine: Machine) -> None:
     request = Maintenance("requested", "operator", EPOCH + fleet.world.now)
-    fleet.want(fleet.world.storage.wanted.with_maintenance(machine.name, request))
+    fleet.want(fleet.world.storage.desired.with_maintenance(machine.name, request))
 
 
 QUESTIONS: Mapping[str, Callable[[Fleet, Machine], None]] = {
@@ -198,15 +202,15 @@ def _run(fleet: Fleet, begun: float, until: float, down: dict[str, float]) -> bo
     """Run until nothing more happens; add up in *down* how long each service is down."""
     world = fleet.world
     happened = begun
-    seen = 0
+    observed = 0
     while world.now < until:
         world.timeline.run_until(world.now + LOOKED_AT)
         for key in down:
-            service = world.storage.wanted.services.get(key)
+            service = world.storage.desired.services.get(key)
             if service is not None and service.state == STARTED and not _where(fleet, key):
                 down[key] += LOOKED_AT
-        if len(fleet.history) != seen:
-            seen, happened = len(fleet.history), world.now
+        if len(fleet.history) != observed:
+            observed, happened = len(fleet.history), world.now
         if world.now - max(happened, begun) >= CALM and not _under_way(fleet):
             return True
     return False
@@ -232,7 +236,7 @@ def _answer(
     world = fleet.world
     record = world.storage.manager_record() or ClusterState()
     services = {}
-    for key in sorted({*before, *world.storage.wanted.services}):
+    for key in sorted({*before, *world.storage.desired.services}):
         status = record.services.get(key)
         services[key] = ServiceFate(
             before.get(key, ""),

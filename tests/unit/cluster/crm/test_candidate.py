@@ -21,7 +21,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     FREEZE,
     IGNORE,
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
@@ -29,7 +29,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     Answer,
     LeaseSight,
-    NodeSeen,
+    ObservedNode,
     Timing,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
@@ -37,7 +37,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 
 IDS = {"n1": 1, "n2": 2, "n3": 3, "n4": 4}
-FRESH = NodeSeen(0.5)
+FRESH = ObservedNode(0.5)
 
 
 def settings(own):
@@ -48,7 +48,7 @@ def candidacy(
     own, age, *, holder="n1", trouble="", held="", others=None, joined_for=inf, **changes
 ):
     nodes = dict.fromkeys(IDS, FRESH)
-    nodes[holder] = NodeSeen(age, **{"answer": Answer.NO, **changes})
+    nodes[holder] = ObservedNode(age, **{"answer": Answer.NO, **changes})
     nodes.update(others or {})
     return consider(settings(own), holder, nodes, trouble, held, joined_for)
 
@@ -75,7 +75,7 @@ def test_a_candidate_that_has_just_joined_gives_the_managers_node_time_to_boot()
 
 
 def test_a_silent_candidate_is_not_waited_for() -> None:
-    assert candidacy("n3", 3.0, others={"n2": NodeSeen(9.0)}).fence
+    assert candidacy("n3", 3.0, others={"n2": ObservedNode(9.0)}).fence
 
 
 def test_nobody_fences_itself_nor_a_node_that_is_not_configured() -> None:
@@ -111,35 +111,38 @@ DISARMED_TO_FREEZE = ClusterState(3, "n1", disarm=DISARMED, disarm_mode=FREEZE)
 
 
 @pytest.mark.parametrize(
-    ("last", "wanted", "named"),
+    ("last", "desired", "named"),
     [
-        (DISARMED_TO_FREEZE, Wanted(1, disarm=FREEZE), "disarmed"),
-        (None, Wanted(1, global_maintenance=SWITCH), "by ada: new switch"),
-        (ClusterState(3, "n1"), Wanted(1, global_maintenance=SWITCH), "by ada: new switch"),
+        (DISARMED_TO_FREEZE, DesiredState(1, disarm=FREEZE), "disarmed"),
+        (None, DesiredState(1, global_maintenance=SWITCH), "by ada: new switch"),
+        (ClusterState(3, "n1"), DesiredState(1, global_maintenance=SWITCH), "by ada: new switch"),
     ],
 )
-def test_what_an_operator_declared_keeps_a_candidate_from_fencing(last, wanted, named) -> None:
-    assert named in kept_from_fencing(last, wanted, WALL, wall_even=True)
+def test_what_an_operator_declared_keeps_a_candidate_from_fencing(last, desired, named) -> None:
+    assert named in kept_from_fencing(last, desired, WALL, wall_even=True)
 
 
 @pytest.mark.parametrize(
-    ("last", "wanted"),
+    ("last", "desired"),
     [
-        (None, Wanted(1)),
-        (DISARMED_TO_FREEZE, Wanted(1)),
-        (DISARMED_TO_FREEZE, Wanted(1, disarm=IGNORE)),
-        (ClusterState(3, "n1", disarm=DISARMING, disarm_mode=FREEZE), Wanted(1, disarm=FREEZE)),
-        (None, Wanted(1, disarm=FREEZE)),
-        (None, Wanted(1, global_maintenance=SHORT)),
+        (None, DesiredState(1)),
+        (DISARMED_TO_FREEZE, DesiredState(1)),
+        (DISARMED_TO_FREEZE, DesiredState(1, disarm=IGNORE)),
+        (
+            ClusterState(3, "n1", disarm=DISARMING, disarm_mode=FREEZE),
+            DesiredState(1, disarm=FREEZE),
+        ),
+        (None, DesiredState(1, disarm=FREEZE)),
+        (None, DesiredState(1, global_maintenance=SHORT)),
         (
             ClusterState(3, "n1", ended={"": SWITCH.identity}),
-            Wanted(1, global_maintenance=SWITCH),
+            DesiredState(1, global_maintenance=SWITCH),
         ),
     ],
 )
-def test_what_was_taken_back_or_is_not_in_force_yet_keeps_no_candidate(last, wanted) -> None:
-    assert not kept_from_fencing(last, wanted, WALL, wall_even=True)
+def test_what_was_taken_back_or_is_not_in_force_yet_keeps_no_candidate(last, desired) -> None:
+    assert not kept_from_fencing(last, desired, WALL, wall_even=True)
 
 
 def test_a_clock_that_jumped_ends_no_maintenance_for_a_candidate() -> None:
-    assert kept_from_fencing(None, Wanted(1, global_maintenance=SHORT), WALL, wall_even=False)
+    assert kept_from_fencing(None, DesiredState(1, global_maintenance=SHORT), WALL, wall_even=False)

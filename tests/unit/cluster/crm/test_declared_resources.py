@@ -44,14 +44,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     NODES,
-    node_seen,
+    desired,
+    observed,
+    observed_node,
     report,
-    seen,
     service,
     started,
     state,
     step,
-    wanted,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,7 +70,9 @@ def gpu(service_id, amount=1, **changes):
 
 
 def reported(**rooms):
-    return {name: node_seen(name, report=report(name, room=room)) for name, room in rooms.items()}
+    return {
+        name: observed_node(name, report=report(name, room=room)) for name, room in rooms.items()
+    }
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
@@ -93,14 +95,14 @@ def reported(**rooms):
     ],
 )
 def test_a_node_that_lacks_a_resource_is_never_chosen(placement, properties, db, node) -> None:
-    asked = wanted(
+    asked = desired(
         gpu("web"),
         gpu("db", 2),
         properties=properties,
         policy=Policy(placement=placement),
     )
     rooms = reported(n1=(4.0, 1000.0), n2=(4.0, 1000.0), n3=(4.0, 1000.0))
-    choice = choose("web", state({"web": STOPPED, "db": db}), seen(asked, rooms))
+    choice = choose("web", state({"web": STOPPED, "db": db}), observed(asked, rooms))
     assert choice.node == node
     assert choice.rejected["n1"] == "needs 1 gpu; node n1 has none"
     if not node:
@@ -108,25 +110,25 @@ def test_a_node_that_lacks_a_resource_is_never_chosen(placement, properties, db,
 
 
 def test_what_is_found_in_a_probe_and_what_is_unmanaged_counts() -> None:
-    asked = wanted(gpu("web"), gpu("db", 2), properties=has(n2={"gpu": 2}, n3={"gpu": 1}))
+    asked = desired(gpu("web"), gpu("db", 2), properties=has(n2={"gpu": 2}, n3={"gpu": 1}))
     probed = state({"web": STOPPED, "db": ServiceStatus(ServiceState.PROBE, uid="7.3")})
-    assert choose("web", probed, seen(asked)).node == "n2"
-    there = {"n2": node_seen("n2", report=report("n2", found={"7.3": True}))}
-    assert choose("web", probed, seen(asked, there)).node == "n3"
+    assert choose("web", probed, observed(asked)).node == "n2"
+    there = {"n2": observed_node("n2", report=report("n2", found={"7.3": True}))}
+    assert choose("web", probed, observed(asked, there)).node == "n3"
     unmanaged = replace(asked, services={**asked.services, "db": gpu("db", 2, ignored=True)})
-    left = {"n2": node_seen("n2", report=report("n2", left=("db",)))}
-    assert choose("web", state({"web": STOPPED}), seen(unmanaged)).node == "n2"
-    assert choose("web", state({"web": STOPPED}), seen(unmanaged, left)).node == "n3"
+    left = {"n2": observed_node("n2", report=report("n2", left=("db",)))}
+    assert choose("web", state({"web": STOPPED}), observed(unmanaged)).node == "n2"
+    assert choose("web", state({"web": STOPPED}), observed(unmanaged, left)).node == "n3"
 
 
 def test_what_is_removed_counts_until_it_has_stopped() -> None:
-    asked = wanted(gpu("web"), properties=has(n2={"gpu": 2}))
+    asked = desired(gpu("web"), properties=has(n2={"gpu": 2}))
     running = {"old": LocalService(gpu("old", 2), LocalState.STOPPING, "7.1")}
-    there = {"n2": node_seen("n2", report=report("n2", services=running))}
+    there = {"n2": observed_node("n2", report=report("n2", services=running))}
     stopping = started("n2", state=ServiceState.REQUEST_STOP)
     before = state({"web": STOPPED, "old": stopping})
-    assert choose("web", before, seen(asked, there)).node == ""
-    assert choose("web", state({"web": STOPPED}), seen(asked, there)).node == "n2"
+    assert choose("web", before, observed(asked, there)).node == ""
+    assert choose("web", state({"web": STOPPED}), observed(asked, there)).node == "n2"
 
 
 def test_a_declared_capacity_replaces_what_a_node_reports() -> None:
@@ -134,8 +136,8 @@ def test_a_declared_capacity_replaces_what_a_node_reports() -> None:
     rooms = reported(n1=(4.0, 1000.0), n2=(4.0, 1000.0), n3=(4.0, 1000.0))
     properties = has(n1={"memory": 500}, n2={"memory": 2000, "cpus": 1})
     for placement in PLACEMENTS:
-        asked = wanted(web, properties=properties, policy=Policy(placement=placement))
-        choice = choose("web", state({"web": STOPPED}), seen(asked, rooms))
+        asked = desired(web, properties=properties, policy=Policy(placement=placement))
+        choice = choose("web", state({"web": STOPPED}), observed(asked, rooms))
         assert choice.node == "n3"
         assert choice.rejected == {
             "n1": "needs 600 MiB memory; node n1 has 500 free of 500 MiB",
@@ -143,12 +145,12 @@ def test_a_declared_capacity_replaces_what_a_node_reports() -> None:
         }
     # It is also what the loads are shares of: 600 MiB are more than 500, and less than 2000.
     small = reported(n1=(4.0, 500.0), n2=(4.0, 500.0), n3=(4.0, 500.0))
-    roomy = wanted(web, properties=has(n3={"memory": 2000}), policy=Policy(placement="load"))
-    assert choose("web", state({"web": STOPPED}), seen(roomy, small)).node == "n3"
-    untold = wanted(
+    roomy = desired(web, properties=has(n3={"memory": 2000}), policy=Policy(placement="load"))
+    assert choose("web", state({"web": STOPPED}), observed(roomy, small)).node == "n3"
+    untold = desired(
         web, properties=has(n2={"memory": 2000, "cpus": 8}), policy=Policy(placement="load")
     )
-    assert Load.of({}, seen(untold)).figures.nodes == {"n2": (8.0, 2000.0)}
+    assert Load.of({}, observed(untold)).figures.nodes == {"n2": (8.0, 2000.0)}
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
@@ -156,7 +158,7 @@ def test_a_node_within_its_safety_capacity_is_better(placement) -> None:
     properties = has(
         n1=({"gpu": 4}, {"gpu": 1}), n2=({"gpu": 4}, {"gpu": 3}), n3=({"gpu": 4}, {"gpu": 4})
     )
-    asked = wanted(
+    asked = desired(
         gpu("web", 2),
         gpu("db", 2),
         service("x"),
@@ -165,64 +167,64 @@ def test_a_node_within_its_safety_capacity_is_better(placement) -> None:
     )
     rooms = reported(n1=(4.0, 1000.0), n2=(4.0, 1000.0), n3=(4.0, 1000.0))
     one = {"web": STOPPED, "db": STOPPED}
-    assert choose("web", state(one), seen(asked, rooms)).node == "n2"
+    assert choose("web", state(one), observed(asked, rooms)).node == "n2"
     two = {"web": STOPPED, "db": started("n2")}
-    assert choose("web", state(two), seen(asked, rooms)).node == "n3"
+    assert choose("web", state(two), observed(asked, rooms)).node == "n3"
     # The last resort is the node that it exceeds least.
     three = {**two, "x": started("n3")}
-    off = seen(replace(asked, maintenance={"n3": Maintenance("test")}), rooms)
+    off = observed(replace(asked, maintenance={"n3": Maintenance("test")}), rooms)
     assert choose("web", state(three), off).node == "n2"
 
 
 def test_the_first_of_a_group_goes_where_all_of_it_fit() -> None:
     rule = {"pair": ServiceRule("pair", ("db", "web"), "together")}
     properties = has(n1={"gpu": 1}, n2={"gpu": 3})
-    asked = wanted(gpu("web"), gpu("db", 2), service_rules=rule, properties=properties)
+    asked = desired(gpu("web"), gpu("db", 2), service_rules=rule, properties=properties)
     both = state({"web": STOPPED, "db": STOPPED})
-    assert choose("web", both, seen(asked)).node == "n2"
+    assert choose("web", both, observed(asked)).node == "n2"
     # A partner that is not to run takes nothing, and where no node has room for all each has its.
     alone = replace(asked, services={"web": gpu("web"), "db": gpu("db", 2, state="stopped")})
-    assert choose("web", both, seen(alone)).node == "n1"
+    assert choose("web", both, observed(alone)).node == "n1"
     crowded = replace(asked, properties=has(n1={"gpu": 1}, n2={"gpu": 2}))
-    assert choose("web", both, seen(crowded)).node == "n1"
+    assert choose("web", both, observed(crowded)).node == "n1"
 
 
 def test_an_operators_move_is_refused_where_a_resource_is_missing() -> None:
-    asked = wanted(gpu("web", 2), gpu("db"), properties=has(n1={"gpu": 2}, n2={"gpu": 2}))
+    asked = desired(gpu("web", 2), gpu("db"), properties=has(n1={"gpu": 2}, n2={"gpu": 2}))
     before = state({"web": started("n1"), "db": started("n2")})
     why = "needs 2 gpu; node n2 has 1 free of 2"
-    assert refusal("web", "n2", before, seen(asked)) == why
-    assert refusal("web", "n1", before, seen(asked)) == ""
+    assert refusal("web", "n2", before, observed(asked)) == why
+    assert refusal("web", "n1", before, observed(asked)) == ""
     ordered = replace(asked, requests={"web": Request(MOVE, 5.0, "n2")})
-    done = step(before, seen(ordered))
+    done = step(before, observed(ordered))
     assert done.state.services["web"].node == "n1"
     assert [one.text for one in done.state.events] == [f"asked to move to n2: {why}"]
     rule = {"pair": ServiceRule("pair", ("db", "web"), "together")}
     group = replace(asked, service_rules=rule, properties=has(n1={"gpu": 3}, n3={"gpu": 2}))
     together = state({"web": started("n1"), "db": started("n1")})
-    said = refusal("db", "n3", together, seen(group))
+    said = refusal("db", "n3", together, observed(group))
     assert said == "needs 3 gpu; node n3 has 2 free of 2"
 
 
 def test_nothing_that_runs_is_stopped_when_a_capacity_shrinks() -> None:
     web = gpu("web", 2)
-    asked = wanted(web, properties=has(n1={"gpu": 1}, n2={"gpu": 2}))
+    asked = desired(web, properties=has(n1={"gpu": 1}, n2={"gpu": 2}))
     running = {"web": LocalService(web, LocalState.RUNNING, "7.1", settled=True)}
-    there = {"n1": node_seen("n1", report=report("n1", services=running))}
+    there = {"n1": observed_node("n1", report=report("n1", services=running))}
     before = state({"web": started("n1", web)})
-    assert step(before, seen(asked, there)).state.services == before.services
+    assert step(before, observed(asked, there)).state.services == before.services
 
 
 @pytest.mark.parametrize(("taken", "node"), [((), "n1"), (("db",), "n2")])
 def test_a_stopped_service_returns_to_its_last_node_only_if_it_still_fits(taken, node) -> None:
-    asked = wanted(gpu("web"), gpu("db"), properties=has(n1={"gpu": 1}, n2={"gpu": 1}))
+    asked = desired(gpu("web"), gpu("db"), properties=has(n1={"gpu": 1}, n2={"gpu": 1}))
     last = ServiceStatus(ServiceState.STOPPED, last_node="n1")
     services = {"web": last, **{one: started("n1", gpu(one)) for one in taken}}
     services.setdefault("db", started("n2", gpu("db")) if not taken else None)
     if not taken:
-        asked = wanted(gpu("web"), properties=has(n1={"gpu": 1}, n2={"gpu": 1}))
+        asked = desired(gpu("web"), properties=has(n1={"gpu": 1}, n2={"gpu": 1}))
         del services["db"]
-    assert step(state(services), seen(asked)).state.services["web"].node == node
+    assert step(state(services), observed(asked)).state.services["web"].node == node
 
 
 names = st.sampled_from(("gpu", "licence"))
@@ -255,7 +257,7 @@ def test_every_choice_fits_and_is_the_best_within_the_safety_capacities(
     }
     placed = {f"s{number}": one for number, one in enumerate(others)}
     services = [service(key, utilization=row) for key, (row, _status) in placed.items()]
-    asked = wanted(
+    asked = desired(
         service("new", utilization=needs),
         *services,
         properties=properties,
@@ -263,7 +265,7 @@ def test_every_choice_fits_and_is_the_best_within_the_safety_capacities(
     )
     before = state({"new": STOPPED, **{key: status for key, (_row, status) in placed.items()}})
     rooms = reported(n1=(4.0, 1000.0), n2=(4.0, 1000.0), n3=(4.0, 1000.0))
-    choice = choose("new", before, seen(asked, rooms))
+    choice = choose("new", before, observed(asked, rooms))
 
     def carried(node, name):
         return sum(

@@ -13,11 +13,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
     with_membership,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired_codec import (  # noqa: E501
-    wanted_document,
-    wanted_from_document,
+    desired_document,
+    desired_from_document,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
@@ -102,8 +102,8 @@ def every(membership):
     return views(n1=runs("n1", membership), n2=runs("n2", membership), n3=runs("n3", membership))
 
 
-def why(state, own, seen, acceptance=None):
-    return why_not_manager(state, own, Hosts(seen, SUSPECT_AFTER), acceptance)
+def why(state, own, observed, acceptance=None):
+    return why_not_manager(state, own, Hosts(observed, SUSPECT_AFTER), acceptance)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_many_names_are_cut_short():
 
 
 @pytest.mark.parametrize(
-    ("state", "own", "seen", "obstacle"),
+    ("state", "own", "observed", "obstacle"),
     [
         # The recorded membership: whatever else is seen.
         (STATE, OLD, {}, ""),
@@ -238,14 +238,14 @@ def test_many_names_are_cut_short():
         (ClusterState(), REMOVED, {3: silent("n3")}, ""),
     ],
 )
-def test_who_may_be_manager(state, own, seen, obstacle):
-    found = why(state, own, seen)
+def test_who_may_be_manager(state, own, observed, obstacle):
+    found = why(state, own, observed)
     assert found.endswith(obstacle)
     assert bool(found) == bool(obstacle)
 
 
 @pytest.mark.parametrize(
-    ("state", "own", "seen", "obstacle"),
+    ("state", "own", "observed", "obstacle"),
     [
         (STATE, ADDED, {**every(ADDED), 2: runs("n2", OLD)}, ""),
         (STATE, REMOVED, {**every(REMOVED), 2: silent("n2"), 3: silent("n3")}, ""),
@@ -259,12 +259,12 @@ def test_who_may_be_manager(state, own, seen, obstacle):
     ],
 )
 def test_an_acceptance_replaces_consent_but_not_the_rules_about_services(
-    state, own, seen, obstacle
+    state, own, observed, obstacle
 ):
-    assert why(state, own, seen, Acceptance(own.digest, 7)).endswith(obstacle)
-    assert bool(why(state, own, seen, Acceptance(own.digest, 7))) == bool(obstacle)
-    assert why(state, own, seen, Acceptance(own.digest, 6)), "it was for another version"
-    assert why(state, own, seen, Acceptance(OLD.digest, 7)), "it was for another membership"
+    assert why(state, own, observed, Acceptance(own.digest, 7)).endswith(obstacle)
+    assert bool(why(state, own, observed, Acceptance(own.digest, 7))) == bool(obstacle)
+    assert why(state, own, observed, Acceptance(own.digest, 6)), "it was for another version"
+    assert why(state, own, observed, Acceptance(OLD.digest, 7)), "it was for another membership"
 
 
 def test_an_adoption_is_the_next_version_and_an_event():
@@ -288,9 +288,9 @@ def test_records_are_read_back_and_older_ones_have_none():
     assert membership_from_document(later) == OLD
     acceptance = Acceptance(OLD.digest, 7, Maintenance("why", "who", 1.0))
     assert acceptance_from_document(acceptance_document(acceptance)) == acceptance
-    wanted = Wanted(membership=acceptance)
-    assert wanted_from_document(wanted_document(wanted)) == wanted
-    assert "membership" not in wanted_document(Wanted())
+    desired = DesiredState(membership=acceptance)
+    assert desired_from_document(desired_document(desired)) == desired
+    assert "membership" not in desired_document(DesiredState())
 
 
 def test_the_digest_covers_every_part():

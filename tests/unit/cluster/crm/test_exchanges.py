@@ -38,14 +38,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.for
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     NODES,
-    node_seen,
+    desired,
+    observed,
+    observed_node,
     report,
-    seen,
     service,
     started,
     state,
     step,
-    wanted,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,9 +67,9 @@ def cluster(cpus=None, homes=None, **changes):
     properties = {key: NodeProperties(key, {"gpu": gpus}) for key in NODES} if gpus else {}
     changes.setdefault("maintenance", DRAINED)
     changes.setdefault("policy", POLICY)
-    asked = wanted(*services, properties=properties, **changes)
-    rooms = {name: node_seen(name, report=report(name, room=(16.0, 65536.0))) for name in NODES}
-    return state({key: started(node, service(key)) for key, node in homes.items()}), seen(
+    asked = desired(*services, properties=properties, **changes)
+    rooms = {name: observed_node(name, report=report(name, room=(16.0, 65536.0))) for name in NODES}
+    return state({key: started(node, service(key)) for key, node in homes.items()}), observed(
         asked, rooms
     )
 
@@ -97,7 +97,7 @@ def test_two_nodes_exchange_services_at_once_if_both_have_room(changes, pairs) -
     done = step(before, view).state
     moved = {key: one.target for key, one in done.services.items() if one.state in MOVING}
     assert moved == dict(pairs)
-    plan = plan_rebalance(before, view, NODES, view.wanted.policy.rebalance_threshold, -1)[1]
+    plan = plan_rebalance(before, view, NODES, view.desired.policy.rebalance_threshold, -1)[1]
     assert [(one.services, one.target) for one in plan] == [((key,), to) for key, to in pairs]
 
 

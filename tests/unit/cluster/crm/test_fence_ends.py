@@ -19,7 +19,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     FenceReport,
-    NodeSeen,
+    ObservedNode,
     Timing,
 )
 
@@ -33,7 +33,7 @@ def sorted_as(now, changed, took=0.0, answered=None, timing=TIMING):
     """Return what becomes at *now* of a fence that ended at ``ENDED`` as the device confirmed."""
     report = FenceReport("n3", True, "its own status", 0.0, 0.0)
     answers = {} if answered is None else {"n3": answered}
-    nodes = {"n3": NodeSeen(now - changed)}
+    nodes = {"n3": ObservedNode(now - changed)}
     observation = Observation(
         nodes, held="", trouble="", took=took, changed={"n3": changed}, answered=answers
     )

@@ -34,18 +34,18 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     TIMING,
-    node_seen,
+    desired,
+    observed,
+    observed_node,
     pending,
-    seen,
     service,
     started,
     state,
     verified_off,
-    wanted,
 )
 
-WANTED = wanted(service())
-SILENT = node_seen("n1", heartbeat_age=9.0, answer=Answer.NO, lease=LeaseSight.STALE)
+WANTED = desired(service())
+SILENT = observed_node("n1", heartbeat_age=9.0, answer=Answer.NO, lease=LeaseSight.STALE)
 LEASE_OUT = replace(SILENT, lease=LeaseSight.DEAD)
 S, D, C, U = FenceCause
 
@@ -71,7 +71,7 @@ def die(before: NodeStatus, cause: FenceCause, at: float) -> crm_step.Step:
         pending_fences=pending(manager=at - 1.0),
     )
     ended = (FenceReport("n1", True, "off", at - 1.0, at, verified=True),) if death["ended"] else ()
-    look = replace(seen(WANTED, {"n1": death["look"]}, fences=ended), wall=at)
+    look = replace(observed(WANTED, {"n1": death["look"]}, fences=ended), wall=at)
     before_ = replace(state(death["services"], {"n1": sent}), manager="n3")
     # The second step powers it on, once what ran there is recovered.
     taken = crm_step.step(before_, look, TIMING)

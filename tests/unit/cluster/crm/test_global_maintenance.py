@@ -11,8 +11,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
     take_over,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired_codec import (  # noqa: E501
-    wanted_document,
-    wanted_from_document,
+    desired_document,
+    desired_from_document,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
@@ -36,15 +36,15 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
+    desired,
     kinds,
-    node_seen,
+    observed,
+    observed_node,
     pending,
-    seen,
     service,
     started,
     state,
     step,
-    wanted,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -54,13 +54,13 @@ DAMAGED = "the whiteboard's global block is damaged"
 ADA = Maintenance("new switches", "ada", since=990.0)
 SHORT = replace(ADA, until=1005.0)
 ASKED = {"global_maintenance": ADA}
-SILENT = node_seen("n1", heartbeat_age=5.0, answer=Answer.NO)
+SILENT = observed_node("n1", heartbeat_age=5.0, answer=Answer.NO)
 WALL = 1000.0
 
 
 def look(declared=None, board="", wall=WALL, nodes=None, **changes):
     """What a manager sees: *declared* in the configuration, *board* on the whiteboard."""
-    sight = seen(wanted(service(), global_maintenance=declared), nodes, **changes)
+    sight = observed(desired(service(), global_maintenance=declared), nodes, **changes)
     return replace(sight, held=board, wall=wall, now=wall - 900.0)
 
 
@@ -122,7 +122,7 @@ def test_what_is_ended_on_the_whiteboard_ends_the_declared_one_and_stays_ended()
     taken = step(agreed(ADA, ADA, True), look(ADA))
     assert (taken.state.hold, taken.board) == (None, None)
     assert taken.state.ended == {"": ADA.identity}
-    assert wanted(**ASKED).in_force(taken.state.ended).global_maintenance is None
+    assert desired(**ASKED).in_force(taken.state.ended).global_maintenance is None
     again = step(taken.state, look(ADA))
     assert again.state.hold is None
     assert again.state.events == taken.state.events
@@ -219,7 +219,7 @@ class Places:
         return True
 
     def revoke(self):
-        in_it = wanted(global_maintenance=self.declared).in_force(self.last.ended)
+        in_it = desired(global_maintenance=self.declared).in_force(self.last.ended)
         self.declared = None
         return False if in_it.global_maintenance is not None else None
 
@@ -288,10 +288,10 @@ def test_who_puts_the_end_off_while_the_manager_ends_it_is_not_overruled() -> No
 
 
 def test_a_drained_node_is_used_again_after_its_expiry() -> None:
-    drained = replace(look(), wanted=wanted(service(), maintenance={"n1": SHORT}))
+    drained = replace(look(), desired=desired(service(), maintenance={"n1": SHORT}))
     assert step(agreed(), drained).state.services["web"].state is ServiceState.RELOCATE
     nowhere = stopped(state({}, {"n2": NodeStatus(), "n3": NodeStatus()}))
-    quiet = {name: node_seen(name, heartbeat_age=50.0, report=None) for name in ("n2", "n3")}
+    quiet = {name: observed_node(name, heartbeat_age=50.0, report=None) for name in ("n2", "n3")}
     drained = replace(drained, nodes={**drained.nodes, **quiet})
     assert step(nowhere, drained).state.services["web"].state is ServiceState.STOPPED
     over = step(nowhere, replace(drained, wall=1005.0))
@@ -350,10 +350,10 @@ def test_a_fence_that_failed_is_not_tried_again_before_the_end() -> None:
 
 
 def test_older_documents_have_no_global_maintenance_and_no_expiry() -> None:
-    document = wanted_document(wanted(service(), maintenance={"n1": ADA}))
+    document = desired_document(desired(service(), maintenance={"n1": ADA}))
     assert "global_maintenance" not in document
     del document["maintenance"]["n1"]["until"]
-    assert wanted_from_document(document) == wanted(service(), maintenance={"n1": ADA})
+    assert desired_from_document(document) == desired(service(), maintenance={"n1": ADA})
     old = state_document(state())
     for key in ("hold", "hold_from_board", "board", "board_pending", "ended"):
         del old[key]
@@ -361,8 +361,8 @@ def test_older_documents_have_no_global_maintenance_and_no_expiry() -> None:
 
 
 def test_a_configuration_reads_back_with_its_maintenances() -> None:
-    one = wanted(service(), maintenance={"n1": SHORT}, global_maintenance=SHORT)
-    assert wanted_from_document(wanted_document(one)) == one
+    one = desired(service(), maintenance={"n1": SHORT}, global_maintenance=SHORT)
+    assert desired_from_document(desired_document(one)) == one
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     Answer,
     LeaseSight,
-    NodeSeen,
+    ObservedNode,
     Timing,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
@@ -28,8 +28,8 @@ LEASES = list(LeaseSight)
 ALIVE = [LeaseSight.RENEWED, LeaseSight.STALE, LeaseSight.FAILED, LeaseSight.FREE]
 
 
-def verdict(seen: NodeSeen, trouble: str = "") -> Verdict:
-    judgement = judge(seen, trouble, Timing(suspect_after=3.0))
+def verdict(observed: ObservedNode, trouble: str = "") -> Verdict:
+    judgement = judge(observed, trouble, Timing(suspect_after=3.0))
     assert judgement.reason
     return judgement.verdict
 
@@ -37,21 +37,21 @@ def verdict(seen: NodeSeen, trouble: str = "") -> Verdict:
 @pytest.mark.parametrize("answer", [YES, NO, UNKNOWN])
 @pytest.mark.parametrize("lease", LEASES)
 def test_a_fresh_heartbeat_is_health_whatever_else_is_seen(answer, lease) -> None:
-    assert verdict(NodeSeen(2.9, answer, lease)) is Verdict.HEALTHY
-    assert verdict(NodeSeen(2.9, answer, lease), "slow") is Verdict.HEALTHY
+    assert verdict(ObservedNode(2.9, answer, lease)) is Verdict.HEALTHY
+    assert verdict(ObservedNode(2.9, answer, lease), "slow") is Verdict.HEALTHY
 
 
 @pytest.mark.parametrize("lease", LEASES)
 def test_a_node_that_was_never_seen_to_beat_is_watched_first(lease) -> None:
-    assert verdict(NodeSeen(2.9, NO, lease, beats=False)) is Verdict.WATCH
-    assert verdict(NodeSeen(3.0, NO, lease, beats=False)) is not Verdict.HEALTHY
+    assert verdict(ObservedNode(2.9, NO, lease, beats=False)) is Verdict.WATCH
+    assert verdict(ObservedNode(3.0, NO, lease, beats=False)) is not Verdict.HEALTHY
 
 
 @pytest.mark.parametrize("answer", [YES, NO, UNKNOWN])
 @pytest.mark.parametrize("lease", ALIVE)
 def test_a_node_that_may_be_booting_as_its_observer_was_is_given_time(answer, lease) -> None:
     """The storage was away and all nodes were reset: they join at different times."""
-    timing, absent = Timing(suspect_after=3.0), NodeSeen(20.0, answer, lease, beats=False)
+    timing, absent = Timing(suspect_after=3.0), ObservedNode(20.0, answer, lease, beats=False)
     assert judge(absent, "", timing, 32.9).verdict is Verdict.WAIT
     assert "joined only" in judge(absent, "", timing, 32.9).reason
     assert judge(absent, "", timing, 33.0) == judge(absent, "", timing)
@@ -59,12 +59,12 @@ def test_a_node_that_may_be_booting_as_its_observer_was_is_given_time(answer, le
 
 @pytest.mark.parametrize("answer", [YES, NO, UNKNOWN])
 def test_a_node_that_beat_since_its_observer_joined_gets_no_time_to_boot(answer) -> None:
-    timing, seen = Timing(suspect_after=3.0), NodeSeen(20.0, answer, LeaseSight.RENEWED)
-    assert judge(seen, "", timing, 25.0) == judge(seen, "", timing)
+    timing, observed = Timing(suspect_after=3.0), ObservedNode(20.0, answer, LeaseSight.RENEWED)
+    assert judge(observed, "", timing, 25.0) == judge(observed, "", timing)
 
 
 def test_a_proof_of_death_counts_however_recently_its_observer_joined() -> None:
-    dead = NodeSeen(20.0, NO, LeaseSight.DEAD, beats=False)
+    dead = ObservedNode(20.0, NO, LeaseSight.DEAD, beats=False)
     assert judge(dead, "", Timing(suspect_after=3.0), 20.0).verdict is Verdict.DEAD
 
 
@@ -72,7 +72,7 @@ def test_a_proof_of_death_counts_however_recently_its_observer_joined() -> None:
 @pytest.mark.parametrize("lease", LEASES)
 def test_an_ill_observer_judges_nobody(answer, lease) -> None:
     judgement = judge(
-        NodeSeen(900.0, answer, lease), "its reads take 4.0 s", Timing(suspect_after=3.0)
+        ObservedNode(900.0, answer, lease), "its reads take 4.0 s", Timing(suspect_after=3.0)
     )
     assert judgement.verdict is Verdict.WAIT
     assert "its reads take 4.0 s" in judgement.reason
@@ -80,17 +80,17 @@ def test_an_ill_observer_judges_nobody(answer, lease) -> None:
 
 @pytest.mark.parametrize("answer", [YES, NO, UNKNOWN])
 def test_a_host_lease_that_ran_out_behind_a_watchdog_is_a_proof(answer) -> None:
-    assert verdict(NodeSeen(3.0, answer, LeaseSight.DEAD)) is Verdict.DEAD
+    assert verdict(ObservedNode(3.0, answer, LeaseSight.DEAD)) is Verdict.DEAD
 
 
 @pytest.mark.parametrize("lease", ALIVE)
 def test_a_silent_node_that_does_not_answer_is_fenced(lease) -> None:
-    assert verdict(NodeSeen(3.0, NO, lease)) is Verdict.FENCE
+    assert verdict(ObservedNode(3.0, NO, lease)) is Verdict.FENCE
 
 
 @pytest.mark.parametrize("lease", ALIVE)
 def test_a_silent_node_is_asked_before_it_is_fenced(lease) -> None:
-    assert verdict(NodeSeen(3.0, UNKNOWN, lease)) is Verdict.WAIT
+    assert verdict(ObservedNode(3.0, UNKNOWN, lease)) is Verdict.WAIT
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_silent_node_is_asked_before_it_is_fenced(lease) -> None:
 def test_a_node_that_answers_but_is_silent_is_judged_by_its_host_lease(
     age, lease, expected
 ) -> None:
-    assert verdict(NodeSeen(age, YES, lease)) is expected
+    assert verdict(ObservedNode(age, YES, lease)) is expected
 
 
 GONE = LocalService(service(), LocalState.STOPPED)
@@ -130,7 +130,7 @@ def test_only_who_stopped_all_and_gave_its_lease_back_has_left(
     answer, mode, local, lease, left
 ) -> None:
     said = Report("n1", "boot", mode=mode, services={"web": local})
-    assert (verdict(NodeSeen(3.0, answer, lease, said)) is Verdict.LEFT) == left
+    assert (verdict(ObservedNode(3.0, answer, lease, said)) is Verdict.LEFT) == left
 
 
 @pytest.mark.parametrize(
@@ -139,12 +139,12 @@ def test_only_who_stopped_all_and_gave_its_lease_back_has_left(
 )
 def test_who_is_switched_off_with_its_services_frozen_has_left_as_well(mode, local, left) -> None:
     said = Report("n1", "boot", mode=mode, goes_down="poweroff", services={"web": local})
-    assert (verdict(NodeSeen(3.0, NO, LeaseSight.FREE, said)) is Verdict.LEFT) == left
+    assert (verdict(ObservedNode(3.0, NO, LeaseSight.FREE, said)) is Verdict.LEFT) == left
 
 
 def test_who_went_down_while_a_service_may_have_come_there_has_not_left_in_order() -> None:
     said = Report("n1", "boot", mode=Mode.SHUTDOWN, coming=("web",))
-    assert verdict(NodeSeen(3.0, NO, LeaseSight.FREE, said)) is Verdict.FENCE
+    assert verdict(ObservedNode(3.0, NO, LeaseSight.FREE, said)) is Verdict.FENCE
 
 
 @pytest.mark.parametrize(
@@ -152,14 +152,16 @@ def test_who_went_down_while_a_service_may_have_come_there_has_not_left_in_order
 )
 def test_who_stopped_all_has_a_while_to_give_its_lease_back(age, expected) -> None:
     said = Report("n1", "boot", mode=Mode.SHUTDOWN, services={"web": GONE})
-    assert verdict(NodeSeen(age, NO, LeaseSight.RENEWED, said)) is expected
+    assert verdict(ObservedNode(age, NO, LeaseSight.RENEWED, said)) is expected
 
 
 @pytest.mark.parametrize("answer", [YES, NO])
 def test_a_lease_that_ran_out_and_is_no_proof_has_its_node_fenced_and_the_reason_says_so(
     answer,
 ) -> None:
-    seen = NodeSeen(40.0, answer, LeaseSight.FAILED, lease_note="its host lease ran out, but")
-    judgement = judge(seen, "", Timing(suspect_after=3.0))
+    observed = ObservedNode(
+        40.0, answer, LeaseSight.FAILED, lease_note="its host lease ran out, but"
+    )
+    judgement = judge(observed, "", Timing(suspect_after=3.0))
     assert judgement.verdict is Verdict.FENCE
     assert judgement.reason.endswith("; its host lease ran out, but")

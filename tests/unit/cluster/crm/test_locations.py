@@ -31,12 +31,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
-    node_seen,
-    seen,
+    desired,
+    observed,
+    observed_node,
     service,
     started,
     state,
-    wanted,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,11 +62,11 @@ def rule(affinity=APART, locations=2, services=IDS, **changes):
 def asked(rules=None, services=IDS, properties=None, **changes):
     changes.setdefault("location_rules", rule() if rules is None else rules)
     declared = [service(one) for one in services]
-    return wanted(*declared, properties=properties or sites(), **changes)
+    return desired(*declared, properties=properties or sites(), **changes)
 
 
-def look(wanted_):
-    return seen(wanted_, {"n4": node_seen("n4")})
+def look(desired_):
+    return observed(desired_, {"n4": observed_node("n4")})
 
 
 def cluster(off=(), **places):
@@ -181,12 +181,12 @@ rules = st.builds(
 nodes = st.sampled_from(("n1", "n2", "n3", "n4"))
 
 
-def unmet(wanted_, before):
+def unmet(desired_, before):
     """Return how much is missing of all rules, counted without the code of the manager."""
     missing = 0
-    for one in wanted_.location_rules.values():
+    for one in desired_.location_rules.values():
         there = {
-            key: wanted_.properties[before.services[key].node].attributes.get(one.attribute)
+            key: desired_.properties[before.services[key].node].attributes.get(one.attribute)
             for key in one.services
         }
         if one.affinity == APART:
@@ -222,14 +222,14 @@ def test_every_move_brings_the_rules_closer_so_that_moves_end(
         for name in SITES
     }
     prefers = NodeRule("r", ("a", "b"), dict(zip(SITES, priorities)))
-    wanted_ = asked(
+    desired_ = asked(
         {one.name: one for one in drawn},
         services="abcde",
         properties=properties,
         node_rules={"r": prefers},
     )
     now = cluster(**dict(zip("abcde", places)))
-    view = look(wanted_)
+    view = look(desired_)
     for _turn in range(60):
         moved = False
         for key in "abcde":
@@ -240,7 +240,7 @@ def test_every_move_brings_the_rules_closer_so_that_moves_end(
             now = now.with_service(key, started(better.node))
             moved = True
             if prefers.nodes[source] == prefers.nodes[better.node] or key not in "ab":
-                assert unmet(wanted_, now) < unmet(wanted_, before)
+                assert unmet(desired_, now) < unmet(desired_, before)
         if not moved:
             return
     pytest.fail("services move for ever")

@@ -19,17 +19,17 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     NodeState,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
-    node_seen,
+    desired,
+    observed,
+    observed_node,
     report,
-    seen,
     started,
     state,
     step,
-    wanted,
 )
 
 MEMORY = Maintenance("new memory", "ann", 900.0)
-SILENT = node_seen("n1", heartbeat_age=5.0, answer=Answer.NO, lease=LeaseSight.STALE)
+SILENT = observed_node("n1", heartbeat_age=5.0, answer=Answer.NO, lease=LeaseSight.STALE)
 
 
 def told(taken, kind):
@@ -38,25 +38,25 @@ def told(taken, kind):
 
 
 def test_a_drain_is_told_once_with_who_and_why_and_so_is_its_end():
-    drained = step(state(), seen(wanted(maintenance={"n1": MEMORY})), rounds=3)
+    drained = step(state(), observed(desired(maintenance={"n1": MEMORY})), rounds=3)
     assert told(drained, "maintenance") == ["is to be kept empty, by ann: new memory"]
-    back = step(drained.state, seen(wanted()), rounds=3)
+    back = step(drained.state, observed(desired()), rounds=3)
     assert told(back, "maintenance_ended") == [
         "is to be used again; it was kept empty, by ann: new memory"
     ]
 
 
 def test_another_reason_for_a_drain_is_told_too():
-    drained = step(state(), seen(wanted(maintenance={"n1": MEMORY})))
+    drained = step(state(), observed(desired(maintenance={"n1": MEMORY})))
     fenced = Maintenance("fenced: burning smell", "bob", 950.0)
-    taken = step(drained.state, seen(wanted(maintenance={"n1": fenced})))
+    taken = step(drained.state, observed(desired(maintenance={"n1": fenced})))
     assert told(taken, "maintenance")[-1].endswith("by bob: fenced: burning smell")
 
 
 def test_a_drain_whose_time_was_over_is_told_to_have_ended_once():
     brief = replace(MEMORY, until=999.0)
-    drained = step(state(), replace(seen(wanted(maintenance={"n1": brief})), wall=990.0))
-    over = step(drained.state, seen(wanted(maintenance={"n1": brief})), rounds=3)
+    drained = step(state(), replace(observed(desired(maintenance={"n1": brief})), wall=990.0))
+    over = step(drained.state, observed(desired(maintenance={"n1": brief})), rounds=3)
     (end,) = told(over, "maintenance_ended")
     assert "its time was over" in end
 
@@ -77,7 +77,7 @@ def test_a_drain_whose_time_was_over_is_told_to_have_ended_once():
 )
 def test_a_silent_node_says_whose_will_it_was_where_there_was_one(maintenance, goes_down, reason):
     last = report("n1", mode=Mode.RESTART, goes_down=goes_down)
-    look = seen(wanted(maintenance=maintenance), {"n1": replace(SILENT, report=last)})
+    look = observed(desired(maintenance=maintenance), {"n1": replace(SILENT, report=last)})
     taken = step(state({}), look, rounds=2)
     node = taken.state.nodes["n1"]
     assert node.state is NodeState.OFFLINE
@@ -87,7 +87,7 @@ def test_a_silent_node_says_whose_will_it_was_where_there_was_one(maintenance, g
 
 def test_who_disarmed_the_cluster_and_why_is_told():
     by = Maintenance("new switches", "ann", 900.0)
-    taken = step(state({"web": started("n1")}), seen(wanted(disarm="freeze", disarmed_by=by)))
+    taken = step(state({"web": started("n1")}), observed(desired(disarm="freeze", disarmed_by=by)))
     assert told(taken, "disarming") == [
         "the cluster is being disarmed, by ann: new switches; services: freeze"
     ]

@@ -41,40 +41,40 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
+    desired,
     fence_time,
     kinds,
     lease_expired,
-    node_seen,
+    observed,
+    observed_node,
     pending,
     report,
-    seen,
     service,
     started,
     state,
     step,
     verified_off,
-    wanted,
     web,
 )
 
-SILENT = node_seen("n1", heartbeat_age=5.0, answer=Answer.NO, lease=LeaseSight.STALE)
+SILENT = observed_node("n1", heartbeat_age=5.0, answer=Answer.NO, lease=LeaseSight.STALE)
 ASKED = replace(SILENT, answer=Answer.UNKNOWN)
-WANTED = wanted(service())
+WANTED = desired(service())
 IN_FENCE = NodeStatus(NodeState.FENCE, reason="silent", boot="n1-boot1")
 OFF = NodeStatus(
     NodeState.OFF, reason="fenced", proof=verified_off("fenced"), boot="n1-boot1", fenced=(995.0,)
 )
-NEW_BOOT = node_seen("n1", report=Report("n1", boot="n1-boot2"))
+NEW_BOOT = observed_node("n1", report=Report("n1", boot="n1-boot2"))
 
 
 def n1(taken) -> NodeStatus:
     return taken.state.nodes["n1"]
 
 
-def run(status, look, *, at_stake=True, wanted_=WANTED, **changes):
+def run(status, look, *, at_stake=True, desired_=WANTED, **changes):
     """Return the step with n1 in a status and as seen; web runs there if it is at stake."""
     before = state({"web": started("n1")} if at_stake else {}, {"n1": status} if status else {})
-    return step(before, seen(wanted_ if at_stake else wanted(), {"n1": look}, **changes))
+    return step(before, observed(desired_ if at_stake else desired(), {"n1": look}, **changes))
 
 
 def fence_report(**changes):
@@ -85,7 +85,7 @@ def test_a_node_is_suspected_while_it_is_asked_and_fenced_when_it_does_not_answe
     asked = run(None, ASKED)
     assert n1(asked).state is NodeState.SUSPECT
     assert not asked.fences
-    silent = step(asked.state, seen(WANTED, {"n1": SILENT}))
+    silent = step(asked.state, observed(WANTED, {"n1": SILENT}))
     assert n1(silent).state is NodeState.FENCE
     assert [order.node for order in silent.fences] == ["n1"]
     assert silent.fences[0].reason == n1(silent).reason != ""
@@ -94,7 +94,7 @@ def test_a_node_is_suspected_while_it_is_asked_and_fenced_when_it_does_not_answe
 
 def test_a_service_of_a_silent_node_is_left_alone_without_proof() -> None:
     taken = run(None, SILENT)
-    again = step(taken.state, seen(WANTED, {"n1": SILENT}, fencing=frozenset({"n1"})))
+    again = step(taken.state, observed(WANTED, {"n1": SILENT}, fencing=frozenset({"n1"})))
     assert web(again).state is ServiceState.FENCE
     assert web(again).underlying is ServiceState.STARTED
     assert (web(again).node, web(again).uid) == ("n1", "7.1")
@@ -103,14 +103,14 @@ def test_a_service_of_a_silent_node_is_left_alone_without_proof() -> None:
 
 def test_a_fence_that_is_called_off_leaves_nothing_to_undo() -> None:
     taken = run(None, SILENT)
-    back = step(taken.state, seen(WANTED))
+    back = step(taken.state, observed(WANTED))
     assert replace(web(back), since=0.0) == started("n1")
 
 
 @pytest.mark.parametrize("service_state", sorted(ACTIVE))
 def test_a_proof_recovers_what_was_or_may_be_active_on_the_node(service_state) -> None:
     before = state({"web": started("n1", state=service_state)}, {"n1": IN_FENCE})
-    look = seen(WANTED, {"n1": SILENT}, fences=(fence_report(),))
+    look = observed(WANTED, {"n1": SILENT}, fences=(fence_report(),))
     taken = step(before, look)
     assert n1(taken).state is NodeState.OFF
     assert web(taken).state is ServiceState.REQUEST_START
@@ -132,10 +132,10 @@ def test_a_fence_that_proves_nothing_is_tried_again_later_and_later(ended, reaso
         assert web(taken).underlying is ServiceState.STARTED
         assert web(taken).uid == "7.1"
         assert not taken.fences
-        due = replace(seen(WANTED, {"n1": SILENT}), now=100.0 + wait - 0.1)
+        due = replace(observed(WANTED, {"n1": SILENT}), now=100.0 + wait - 0.1)
         assert not step(taken.state, due).fences
         assert step(taken.state, replace(due, now=100.0 + wait)).fences
-        taken = step(taken.state, seen(WANTED, {"n1": SILENT}, fences=(ended,)))
+        taken = step(taken.state, observed(WANTED, {"n1": SILENT}, fences=(ended,)))
         wait = min(wait * 2, 60.0)
 
 
@@ -148,7 +148,7 @@ def test_a_node_that_answers_on_the_network_is_not_dead_whatever_its_device_says
 
 
 def test_a_fence_is_cancelled_when_the_heartbeat_returns_before_it_is_sent() -> None:
-    taken = run(IN_FENCE, node_seen("n1"))
+    taken = run(IN_FENCE, observed_node("n1"))
     assert n1(taken).state is NodeState.ONLINE
     assert not taken.fences
     assert "fence_cancelled" in kinds(taken.state)
@@ -156,7 +156,7 @@ def test_a_fence_is_cancelled_when_the_heartbeat_returns_before_it_is_sent() -> 
 
 
 def test_a_fence_under_way_is_waited_for_although_the_heartbeat_returns() -> None:
-    taken = run(IN_FENCE, node_seen("n1"), fencing=frozenset({"n1"}))
+    taken = run(IN_FENCE, observed_node("n1"), fencing=frozenset({"n1"}))
     assert n1(taken).state is NodeState.FENCE
 
 
@@ -164,14 +164,14 @@ def test_a_node_that_came_up_anew_is_recovered_before_its_fence_has_ended() -> N
     under_way = replace(IN_FENCE, since=990.0, pending_fences=pending(manager=998.0))
     fencing = frozenset({"n1"})
     silent = run(under_way, SILENT, fencing=fencing).state
-    assert web(step(silent, seen(WANTED, {"n1": SILENT}, fencing=fencing))).node == "n1"
-    taken = step(silent, seen(WANTED, {"n1": NEW_BOOT}, fencing=fencing))
+    assert web(step(silent, observed(WANTED, {"n1": SILENT}, fencing=fencing))).node == "n1"
+    taken = step(silent, observed(WANTED, {"n1": NEW_BOOT}, fencing=fencing))
     assert web(taken).state is ServiceState.REQUEST_START
     assert (n1(taken).state, n1(taken).restarted) == (NodeState.OFF, True)
-    still = step(taken.state, seen(WANTED, {"n1": NEW_BOOT}, fencing=fencing))
+    still = step(taken.state, observed(WANTED, {"n1": NEW_BOOT}, fencing=fencing))
     assert (n1(still).state, still.powers) == (NodeState.OFF, ())
     failed = (fence_report(confirmed=False),)
-    back = step(still.state, seen(WANTED, {"n1": NEW_BOOT}, fences=failed))
+    back = step(still.state, observed(WANTED, {"n1": NEW_BOOT}, fences=failed))
     assert n1(back).state is NodeState.ONLINE
 
 
@@ -179,14 +179,14 @@ def test_a_fence_that_ends_after_the_restart_powers_the_node_on_again() -> None:
     under_way = replace(IN_FENCE, since=990.0, pending_fences=pending(manager=998.0))
     fencing = frozenset({"n1"})
     silent = run(under_way, SILENT, fencing=fencing).state
-    taken = step(silent, seen(WANTED, {"n1": NEW_BOOT}, fencing=fencing))
-    hit = step(taken.state, seen(WANTED, {"n1": SILENT}, fences=(fence_report(),)))
+    taken = step(silent, observed(WANTED, {"n1": NEW_BOOT}, fencing=fencing))
+    hit = step(taken.state, observed(WANTED, {"n1": SILENT}, fences=(fence_report(),)))
     assert (n1(hit).state, hit.powers) == (NodeState.OFF, ("n1",))
     assert web(hit).node != "n1"
 
 
 def test_a_fence_inherited_from_the_last_manager_waits_for_an_own_look() -> None:
-    unwatched = node_seen("n1", heartbeat_age=1.0, beats=False)
+    unwatched = observed_node("n1", heartbeat_age=1.0, beats=False)
     assert not run(IN_FENCE, unwatched).fences
     assert run(IN_FENCE, SILENT).fences
 
@@ -197,7 +197,7 @@ def test_a_fence_says_that_the_lease_ran_out_and_is_no_proof_and_says_it_once() 
     assert n1(taken).state is NodeState.FENCE
     assert n1(taken).reason == "silent; it is a virtual machine"
     assert web(taken).node == "n1"
-    again = step(taken.state, seen(WANTED, {"n1": ran_out}, fencing=frozenset({"n1"})))
+    again = step(taken.state, observed(WANTED, {"n1": ran_out}, fencing=frozenset({"n1"})))
     assert again.state == taken.state
 
 
@@ -217,7 +217,7 @@ def test_a_run_out_host_lease_proves_a_death_even_while_a_fence_is_under_way() -
     assert n1(taken).state is NodeState.OFF
     assert web(taken).state is ServiceState.REQUEST_START
     assert not taken.powers
-    later = seen(WANTED, {"n1": dead}, fences=(fence_report(),))
+    later = observed(WANTED, {"n1": dead}, fences=(fence_report(),))
     ended = step(taken.state, later)
     assert ended.powers == ("n1",)
     assert n1(ended).fenced == (998.0,)
@@ -264,7 +264,7 @@ def test_a_fence_does_nothing_any_more_in_the_end_by_a_clock_that_ran_evenly(
     fenced = NodeStatus(
         NodeState.ONLINE, boot="n1-boot1", pending_fences=pending(manager=sent, earlier=sent)
     )
-    taken = n1(run(fenced, node_seen("n1"), wall_even=even))
+    taken = n1(run(fenced, observed_node("n1"), wall_even=even))
     assert (fence_time(taken, "manager"), fence_time(taken, "earlier")) == (expected, expected)
 
 
@@ -273,7 +273,7 @@ def test_a_fence_whose_end_was_told_counts_from_then_by_this_clock_for_those_of_
     taken = n1(
         step(
             state({"web": started("n1")}, {"n1": IN_FENCE}),
-            seen(WANTED, {"n1": SILENT}, fences=(by_another_clock,)),
+            observed(WANTED, {"n1": SILENT}, fences=(by_another_clock,)),
         )
     )
     assert (taken.fenced, fence_time(taken, "candidate")) == ((-2600.0,), 1000.0)
@@ -290,7 +290,7 @@ def test_a_fence_is_counted_once_by_whichever_clock() -> None:
     taken = take_over(state({}, {"n1": counted}), 8, "n3", 2000.0).nodes["n1"]
     assert (taken.fenced, fence_time(taken, "manager")) == ((900.0, 2000.0), 2000.0)
     told = fence_report(sent=1999.5)
-    later = seen(wanted(), {"n1": SILENT}, fences=(told,))
+    later = observed(desired(), {"n1": SILENT}, fences=(told,))
     ended = n1(step(state({}, {"n1": taken}), replace(later, wall=2000.0)))
     assert ended.fenced == (900.0, 2000.0)
 
@@ -299,7 +299,7 @@ def test_a_fence_is_counted_once_by_whichever_clock() -> None:
     ("look", "expected"),
     [
         (NEW_BOOT, NodeState.ONLINE),
-        (node_seen("n1"), NodeState.OFF),
+        (observed_node("n1"), NodeState.OFF),
         (replace(NEW_BOOT, report=None), NodeState.OFF),
         (replace(NEW_BOOT, heartbeat_age=9.0), NodeState.OFF),
         (replace(NEW_BOOT, beats=False), NodeState.OFF),
@@ -311,25 +311,25 @@ def test_a_dead_node_is_back_only_with_another_boot(look, expected) -> None:
 
 
 def test_a_node_that_lost_its_host_lease_and_had_stopped_all_is_back_without_a_new_start() -> None:
-    expired = node_seen("n1", heartbeat_age=40.0, lease=LeaseSight.DEAD)
+    expired = observed_node("n1", heartbeat_age=40.0, lease=LeaseSight.DEAD)
     dead = run(NodeStatus(NodeState.ONLINE, boot="n1-boot1"), expired).state.nodes["n1"]
     assert dead.state is NodeState.OFF
-    assert n1(run(dead, node_seen("n1"), at_stake=False)).state is NodeState.ONLINE
-    without = node_seen("n1", report=Report("n1", boot="n1-boot1", lease_lost=True))
+    assert n1(run(dead, observed_node("n1"), at_stake=False)).state is NodeState.ONLINE
+    without = observed_node("n1", report=Report("n1", boot="n1-boot1", lease_lost=True))
     assert n1(run(dead, without, at_stake=False)).state is NodeState.OFF
 
 
 def test_a_node_whose_host_lease_expired_while_it_runs_services_is_reported_not_back() -> None:
     running = LocalService(service(), LocalState.RUNNING, "1.1")
-    look = node_seen("n1", report=Report("n1", boot="n1-boot1", services={"web": running}))
+    look = observed_node("n1", report=Report("n1", boot="n1-boot1", services={"web": running}))
     taken = run(replace(OFF, fenced=(), proof=lease_expired()), look, at_stake=False)
     assert n1(taken).state is NodeState.OFF
     assert "watchdog" in n1(taken).reason
 
 
 def test_a_dead_node_that_goes_on_writing_is_reported_once() -> None:
-    taken = run(OFF, node_seen("n1"), at_stake=False)
-    again = step(taken.state, seen(wanted(), {"n1": node_seen("n1")}))
+    taken = run(OFF, observed_node("n1"), at_stake=False)
+    again = step(taken.state, observed(desired(), {"n1": observed_node("n1")}))
     assert kinds(again.state).count("contradiction") == 1
     assert "fence device" in n1(again).reason
 
@@ -339,7 +339,7 @@ def test_a_fenced_node_is_switched_on_after_its_services_were_recovered() -> Non
     assert web(taken).state is ServiceState.REQUEST_START
     assert taken.powers == ("n1",)
     assert n1(taken).power == "sent"
-    assert not step(taken.state, seen(WANTED, {"n1": SILENT})).powers
+    assert not step(taken.state, observed(WANTED, {"n1": SILENT})).powers
 
 
 @pytest.mark.parametrize(
@@ -350,12 +350,12 @@ def test_a_fenced_node_is_switched_on_after_its_services_were_recovered() -> Non
         (replace(OFF, retry_after=101.0), {}),
         (OFF, {"held": "an update"}),
         (OFF, {"fencing": frozenset({"n1"})}),
-        (OFF, {"wanted_": wanted(service(), maintenance={"n1": Maintenance()})}),
+        (OFF, {"desired_": desired(service(), maintenance={"n1": Maintenance()})}),
         (replace(OFF, fenced=(200.0, 600.0, 900.0)), {}),
     ],
 )
 def test_a_node_is_not_switched_on_without_need_or_in_a_loop(status, changes) -> None:
-    look = seen(changes.pop("wanted_", wanted()), {"n1": SILENT}, **changes)
+    look = observed(changes.pop("desired_", desired()), {"n1": SILENT}, **changes)
     assert not step(state({}, {"n1": status}), look).powers
 
 
@@ -398,16 +398,16 @@ def test_a_storm_of_deaths_is_fenced_two_at_a_time() -> None:
     nodes = dict.fromkeys(names, NodeStatus(NodeState.FENCE, reason="silent"))
     looks = dict.fromkeys(names, SILENT)
     before = replace(state(services, nodes), manager="n9")
-    assert len(plain_step.step(before, seen(wanted(), looks), Timing()).fences) == 2
-    busy = seen(wanted(), looks, fencing=frozenset({"n1"}))
+    assert len(plain_step.step(before, observed(desired(), looks), Timing()).fences) == 2
+    busy = observed(desired(), looks, fencing=frozenset({"n1"}))
     assert [one.node for one in plain_step.step(before, busy, Timing()).fences] == ["n2"]
 
 
 def test_a_manager_neither_declares_its_own_node_dead_nor_fences_it() -> None:
     before = state({"web": started("n3")}, {"n3": NodeStatus(NodeState.FENCE, reason="inherited")})
     for lease in LeaseSight:
-        silent = node_seen("n3", heartbeat_age=99.0, answer=Answer.NO, lease=lease)
-        taken = step(before, seen(WANTED, {"n3": silent}))
+        silent = observed_node("n3", heartbeat_age=99.0, answer=Answer.NO, lease=lease)
+        taken = step(before, observed(WANTED, {"n3": silent}))
         assert not taken.fences
         assert web(taken).underlying is ServiceState.STARTED
         assert (web(taken).node, web(taken).uid) == ("n3", "7.1")
@@ -426,7 +426,7 @@ def test_a_manager_neither_declares_its_own_node_dead_nor_fences_it() -> None:
 @pytest.mark.parametrize("held", ["", "an update"])
 def test_a_long_wait_writes_nothing_new(look, trouble, held) -> None:
     fencing = frozenset({"n1"})
-    first = seen(WANTED, {"n1": look}, storage_trouble=trouble, held=held, fencing=fencing)
+    first = observed(WANTED, {"n1": look}, storage_trouble=trouble, held=held, fencing=fencing)
     taken = step(state({"web": started("n1")}), first, rounds=2)
     older = replace(look, heartbeat_age=look.heartbeat_age + 1.0)
     second = replace(first, now=101.0, wall=1001.0, nodes={**first.nodes, "n1": older})
@@ -436,11 +436,11 @@ def test_a_long_wait_writes_nothing_new(look, trouble, held) -> None:
 def test_another_reason_to_wait_is_written() -> None:
     grace = replace(SILENT, answer=Answer.YES, lease=LeaseSight.RENEWED)
     taken = run(None, grace)
-    ill = step(taken.state, seen(WANTED, {"n1": grace}, storage_trouble="its reads are slow"))
+    ill = step(taken.state, observed(WANTED, {"n1": grace}, storage_trouble="its reads are slow"))
     assert "its reads are slow" in n1(ill).reason
 
 
-LEFT = node_seen(
+LEFT = observed_node(
     "n1",
     heartbeat_age=5.0,
     answer=Answer.NO,
@@ -460,9 +460,9 @@ def test_the_services_of_a_node_that_was_shut_down_are_recovered_without_a_fence
 def test_a_node_that_was_shut_down_is_left_off_and_comes_back_when_it_is_started() -> None:
     taken = run(replace(OFF, state=NodeState.ONLINE), LEFT)
     assert n1(taken).state is NodeState.OFF
-    assert not step(taken.state, seen(WANTED, {"n1": LEFT}), 3).powers
-    for again in (node_seen("n1"), NEW_BOOT):
-        back = step(taken.state, seen(WANTED, {"n1": again}))
+    assert not step(taken.state, observed(WANTED, {"n1": LEFT}), 3).powers
+    for again in (observed_node("n1"), NEW_BOOT):
+        back = step(taken.state, observed(WANTED, {"n1": again}))
         assert n1(back).state is NodeState.ONLINE
 
 
@@ -479,14 +479,14 @@ def test_a_node_that_was_shut_down_with_nothing_on_it_is_just_offline() -> None:
 
 def test_what_waits_frozen_on_a_silent_node_is_named() -> None:
     frozen = started("n1", state=ServiceState.FREEZE, before="started")
-    taken = step(state({"web": frozen}), seen(WANTED, {"n1": SILENT}))
+    taken = step(state({"web": frozen}), observed(WANTED, {"n1": SILENT}))
     assert n1(taken).state is NodeState.OFFLINE
     assert "web wait frozen" in n1(taken).reason
 
 
 def without_n1(taken_state, wall: float = 1000.0):
     """Return the step of a manager in whose configuration n1 is not any more."""
-    look = seen(WANTED)
+    look = observed(WANTED)
     nodes = {name: one for name, one in look.nodes.items() if name != "n1"}
     return step(taken_state, replace(look, nodes=nodes, wall=wall))
 
@@ -501,9 +501,9 @@ def test_a_node_taken_out_of_the_configuration_is_gone_and_forgotten_an_hour_lat
 
 def test_a_node_that_is_put_back_begins_anew() -> None:
     taken = without_n1(state({"web": started("n2")}))
-    assert n1(step(taken.state, seen(WANTED))).state is NodeState.ONLINE
-    silent = node_seen("n1", heartbeat_age=5.0, answer=Answer.NO, beats=False)
-    assert n1(step(taken.state, seen(WANTED, {"n1": silent}))).state is NodeState.UNKNOWN
+    assert n1(step(taken.state, observed(WANTED))).state is NodeState.ONLINE
+    silent = observed_node("n1", heartbeat_age=5.0, answer=Answer.NO, beats=False)
+    assert n1(step(taken.state, observed(WANTED, {"n1": silent}))).state is NodeState.UNKNOWN
 
 
 def test_a_node_with_a_service_is_not_forgotten_and_one_that_is_dead_is_at_once() -> None:
@@ -517,23 +517,23 @@ def test_a_node_with_a_service_is_not_forgotten_and_one_that_is_dead_is_at_once(
 def test_a_node_that_became_manager_is_not_to_be_fenced_for_a_service_any_more() -> None:
     demanded = replace(IN_FENCE, boot="n3-boot1", demanded=True)
     before = state({"web": started("n3", state=ServiceState.FREEZE)}, {"n3": demanded})
-    taken = step(before, seen(WANTED))
+    taken = step(before, observed(WANTED))
     assert taken.state.nodes["n3"].state is NodeState.ONLINE
     assert not taken.state.nodes["n3"].demanded
 
 
 def test_a_node_that_was_switched_on_and_does_not_come_back_is_switched_on_once_more() -> None:
     waits = replace(OFF, power=Power.ON, retry_after=99.0)
-    assert step(state({}, {"n1": waits}), seen(wanted(), {"n1": SILENT})).powers == ("n1",)
+    assert step(state({}, {"n1": waits}), observed(desired(), {"n1": SILENT})).powers == ("n1",)
     often = replace(waits, attempt=5)
-    assert not step(state({}, {"n1": often}), seen(wanted(), {"n1": SILENT})).powers
+    assert not step(state({}, {"n1": often}), observed(desired(), {"n1": SILENT})).powers
 
 
 def test_a_fence_of_the_last_manager_may_still_arrive_after_an_own_one_was_proved() -> None:
     fenced = replace(IN_FENCE, pending_fences=pending(manager=990.0))
     taken = take_over(replace(state({}, {"n1": fenced}), manager="n2"), 8, "n3", 995.0)
     report = fence_report(confirmed=True)
-    proved = step(taken, seen(wanted(), {"n1": SILENT}, fences=(report,))).state.nodes["n1"]
+    proved = step(taken, observed(desired(), {"n1": SILENT}, fences=(report,))).state.nodes["n1"]
     assert proved.state is NodeState.OFF
     assert fence_time(proved, "manager") == 995.0
 
@@ -542,7 +542,7 @@ def test_an_idle_node_back_from_a_fence_may_be_off_by_that_of_a_slower_candidate
     back = NodeStatus(
         NodeState.ONLINE, boot="n1-boot2", fenced=(500.0,), pending_fences=pending(candidate=500.0)
     )
-    silent = seen(wanted(), {"n1": SILENT})
+    silent = observed(desired(), {"n1": SILENT})
     assert n1(step(state({}, {"n1": back}), silent)).state is NodeState.FENCE
     long_ago = replace(back, pending_fences=pending(candidate=300.0))
     assert n1(step(state({}, {"n1": long_ago}), silent)).state is NodeState.OFFLINE
@@ -551,8 +551,8 @@ def test_an_idle_node_back_from_a_fence_may_be_off_by_that_of_a_slower_candidate
 @pytest.mark.parametrize(
     ("look", "mode"),
     [
-        (seen(wanted(), {"n1": LEFT}), Mode.SHUTDOWN.value),
-        (seen(wanted(maintenance={"n1": Maintenance("a new board")}), {"n1": SILENT}), ""),
+        (observed(desired(), {"n1": LEFT}), Mode.SHUTDOWN.value),
+        (observed(desired(maintenance={"n1": Maintenance("a new board")}), {"n1": SILENT}), ""),
     ],
 )
 def test_an_idle_node_that_is_off_by_its_operators_will_is_left_off_soon_after_a_fence(
@@ -577,7 +577,7 @@ def test_an_idle_node_that_is_switched_off_is_left_off_although_a_fence_may_arri
         pending_fences=pending(manager=990.0, candidate=990.0),
     )
     report = Report("n1", boot="n1-boot2", mode=mode, goes_down="poweroff")
-    look = seen(wanted(), {"n1": replace(SILENT, report=report)})
+    look = observed(desired(), {"n1": replace(SILENT, report=report)})
     assert n1(step(state({}, {"n1": back}), look)).state is NodeState.OFFLINE
 
 
@@ -587,7 +587,9 @@ def test_an_idle_node_that_is_rebooted_soon_after_a_fence_is_switched_on_not_fen
         NodeState.ONLINE, boot="n1-boot2", pending_fences=pending(candidate=990.0), mode=mode.value
     )
     report = Report("n1", boot="n1-boot2", mode=mode, goes_down="reboot")
-    taken = step(state({}, {"n1": back}), seen(wanted(), {"n1": replace(SILENT, report=report)}))
+    taken = step(
+        state({}, {"n1": back}), observed(desired(), {"n1": replace(SILENT, report=report)})
+    )
     assert (n1(taken).state, taken.powers) == (NodeState.OFFLINE, ("n1",))
 
 
@@ -608,8 +610,8 @@ def test_an_idle_manager_that_goes_down_is_not_fenced_as_a_candidate_meant_to_lo
     intent = Intent("n1", "silent", 300.0, 303.0, 7)
     taken = take_over(replace(state(services), manager="n1"), 8, "n3", 1000.0, intent)
     fencing = frozenset({"n1"}) if under_way else frozenset()
-    declared = WANTED if at_stake else wanted()
-    look = seen(declared, {"n1": replace(SILENT, report=report)}, fencing=fencing)
+    declared = WANTED if at_stake else desired()
+    look = observed(declared, {"n1": replace(SILENT, report=report)}, fencing=fencing)
     after = step(taken, look)
     assert n1(after).state is expected
     assert bool(after.fences) == (expected is NodeState.FENCE and not under_way)
@@ -624,7 +626,7 @@ def test_a_failover_is_never_told_to_be_recorded_after_its_fence_was_sent(sent, 
         replace(state({"web": started("n1")}), manager="n1"), 8, "n3", 310.0, announced
     )
     fence = FenceReport("n1", True, "its own status", sent, 309.0)
-    look = seen(WANTED, {"n1": SILENT}, fences=(fence,))
+    look = observed(WANTED, {"n1": SILENT}, fences=(fence,))
     (told,) = step(taken, look).state.failovers
     assert (told.suspected, told.recorded, told.fence_sent) == (recorded, recorded, sent)
 
@@ -636,17 +638,17 @@ def test_a_node_that_is_switched_off_in_order_is_left_off_although_a_fence_may_a
     )
     assert (n1(taken).state, n1(taken).shut_down) == (NodeState.OFF, True)
     assert not taken.fences
-    assert not step(taken.state, seen(WANTED, {"n1": left})).powers
+    assert not step(taken.state, observed(WANTED, {"n1": left})).powers
     assert web(taken).state is ServiceState.REQUEST_START
 
 
 def test_a_node_dead_by_its_lease_long_after_a_fence_of_unknown_end_is_switched_on() -> None:
     dead = {"n1": replace(SILENT, lease=LeaseSight.DEAD)}
     long_ago = replace(IN_FENCE, since=100.0, pending_fences=pending(manager=101.0))
-    taken = step(state({"web": started("n1")}, {"n1": long_ago}), seen(WANTED, dead))
+    taken = step(state({"web": started("n1")}, {"n1": long_ago}), observed(WANTED, dead))
     assert taken.powers == ("n1",)
     earlier = replace(long_ago, since=102.0)
-    assert not step(state({"web": started("n1")}, {"n1": earlier}), seen(WANTED, dead)).powers
+    assert not step(state({"web": started("n1")}, {"n1": earlier}), observed(WANTED, dead)).powers
 
 
 @pytest.mark.parametrize("earlier", [{"candidate": 990.0}, {"manager": 990.0}])
@@ -663,13 +665,13 @@ def test_a_node_that_restarts_soon_after_a_fence_is_not_fenced_but_switched_on(
         pending_fences=pending(**earlier),
     )
     last = report("n1", mode=Mode.RESTART, goes_down=goes_down)
-    look = seen(wanted(), {"n1": replace(SILENT, report=last)})
+    look = observed(desired(), {"n1": replace(SILENT, report=last)})
     taken = step(state({}, {"n1": back}), look)
     assert n1(taken).state is NodeState.OFFLINE
     assert taken.powers == powers
     tried = step(taken.state, replace(look, powers=(PowerReport("n1", True, ""),)))
     assert not tried.powers
-    assert n1(step(tried.state, seen(wanted()))).power == ""
+    assert n1(step(tried.state, observed(desired()))).power == ""
 
 
 def test_a_node_that_restarts_while_the_cluster_is_disarmed_is_left_as_it_is() -> None:
@@ -680,27 +682,33 @@ def test_a_node_that_restarts_while_the_cluster_is_disarmed_is_left_as_it_is() -
         proof=verified_off(),
     )
     disarmed = state({}, {"n1": back}, disarm="disarmed", disarm_mode="freeze")
-    assert not step(disarmed, seen(wanted(disarm="freeze"), {"n1": SILENT})).powers
+    assert not step(disarmed, observed(desired(disarm="freeze"), {"n1": SILENT})).powers
 
 
 def test_a_start_asked_of_a_node_that_was_started_anew_is_left_to_it() -> None:
     asked = started("n1", state=ServiceState.FREEZE, before="request_start")
     held = replace(asked, state=ServiceState.FENCE)
-    taken = step(state({"web": held}, {"n1": IN_FENCE}), seen(WANTED, {"n1": NEW_BOOT}), rounds=3)
+    taken = step(
+        state({"web": held}, {"n1": IN_FENCE}), observed(WANTED, {"n1": NEW_BOOT}), rounds=3
+    )
     status = taken.state.services["web"]
     assert (status.state, status.node, status.uid) == (ServiceState.REQUEST_START, "n1", "7.1")
 
 
 def test_the_lease_of_a_node_that_was_disarmed_is_no_proof_once_it_ran_out() -> None:
     disarmed = {"n1": NodeStatus(NodeState.ONLINE, boot="n1-boot1", mode="disarm")}
-    dead = node_seen("n1", heartbeat_age=60.0, answer=Answer.NO, lease=LeaseSight.DEAD)
-    taken = step(state({"web": started("n1")}, disarmed), seen(wanted(service()), {"n1": dead}))
+    dead = observed_node("n1", heartbeat_age=60.0, answer=Answer.NO, lease=LeaseSight.DEAD)
+    taken = step(
+        state({"web": started("n1")}, disarmed), observed(desired(service()), {"n1": dead})
+    )
     assert taken.state.nodes["n1"].state is NodeState.FENCE
 
 
 def test_that_no_manager_noted_its_disarm_makes_its_lease_no_proof_either() -> None:
     said = Report("n1", boot="n1-boot1", mode=Mode.DISARM)
-    dead = node_seen("n1", heartbeat_age=60.0, answer=Answer.NO, lease=LeaseSight.DEAD, report=said)
+    dead = observed_node(
+        "n1", heartbeat_age=60.0, answer=Answer.NO, lease=LeaseSight.DEAD, report=said
+    )
     known = {"n1": NodeStatus(NodeState.ONLINE, boot="n1-boot1")}
-    taken = step(state({"web": started("n1")}, known), seen(wanted(service()), {"n1": dead}))
+    taken = step(state({"web": started("n1")}, known), observed(desired(service()), {"n1": dead}))
     assert taken.state.nodes["n1"].state is NodeState.FENCE

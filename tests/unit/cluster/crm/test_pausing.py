@@ -18,7 +18,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Answer,
     FenceReport,
     LeaseSight,
-    NodeSeen,
+    ObservedNode,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     LocalService,
@@ -44,50 +44,51 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     NODES,
+    desired,
     kinds,
     lease_expired,
-    node_seen,
+    observed,
+    observed_node,
     pending,
     report,
     says,
-    seen,
     service,
     started,
     state,
     step,
     verified_off,
-    wanted,
     web,
 )
 
 WEB = service()
 NEW_WEB = replace(WEB, resources=(replace(WEB.resources[0], parameters={"x": "2"}),))
-DEAD = node_seen("n1", heartbeat_age=99.0, answer=Answer.NO, lease=LeaseSight.DEAD)
+DEAD = observed_node("n1", heartbeat_age=99.0, answer=Answer.NO, lease=LeaseSight.DEAD)
 
 
 def in_mode(mode: Mode, node: str = "n1", local: LocalState | None = None) -> dict:
-    look = says(node, local=local) if local is not None else node_seen(node)
+    look = says(node, local=local) if local is not None else observed_node(node)
     return {node: replace(look, report=replace(look.report, mode=mode))}
 
 
 def all_in(mode: Mode, commands: int = 99) -> dict:
     return {
-        node: node_seen(node, report=report(node, mode=mode, commands=commands)) for node in NODES
+        node: observed_node(node, report=report(node, mode=mode, commands=commands))
+        for node in NODES
     }
 
 
 def test_a_service_is_left_alone_while_its_lrm_is_started_anew() -> None:
     before = state({"web": started("n1")})
-    frozen = step(before, seen(wanted(WEB), in_mode(Mode.RESTART)))
+    frozen = step(before, observed(desired(WEB), in_mode(Mode.RESTART)))
     assert (web(frozen).state, web(frozen).uid) == (ServiceState.FREEZE, "7.1")
-    back = step(frozen.state, seen(wanted(WEB), {"n1": says("n1", local=LocalState.RUNNING)}))
+    back = step(frozen.state, observed(desired(WEB), {"n1": says("n1", local=LocalState.RUNNING)}))
     assert (web(back).state, web(back).uid) == (ServiceState.STARTED, "7.1")
 
 
 def test_a_frozen_service_of_a_node_that_was_rebooted_is_started_there_again() -> None:
     frozen = started("n1", state=ServiceState.FREEZE, before="started")
     back = step(
-        state({"web": frozen}), seen(wanted(WEB), {"n1": says("n1", local=LocalState.STOPPED)})
+        state({"web": frozen}), observed(desired(WEB), {"n1": says("n1", local=LocalState.STOPPED)})
     )
     assert (web(back).state, web(back).node) == (ServiceState.REQUEST_START, "n1")
 
@@ -100,9 +101,11 @@ def test_a_frozen_service_of_a_node_that_was_rebooted_is_started_there_again() -
 def test_what_was_taken_up_just_before_it_was_frozen_is_not_taken_for_stopped(local) -> None:
     # Its LRM found it, and was restarted before it heard under which number it was adopted.
     frozen = started("n1", state=ServiceState.FREEZE, before="started")
-    look = {"n1": node_seen("n1", report=report("n1", services=local))}
-    nowhere = wanted(WEB, node_rules={"where": NodeRule("where", ("web",), {"n9": 0}, strict=True)})
-    back = step(state({"web": frozen}), seen(nowhere, look))
+    look = {"n1": observed_node("n1", report=report("n1", services=local))}
+    nowhere = desired(
+        WEB, node_rules={"where": NodeRule("where", ("web",), {"n9": 0}, strict=True)}
+    )
+    back = step(state({"web": frozen}), observed(nowhere, look))
     assert (web(back).state, web(back).node) == (ServiceState.STARTED, "n1")
 
 
@@ -110,13 +113,13 @@ def test_what_was_taken_up_just_before_it_was_frozen_is_not_taken_for_stopped(lo
 def test_a_frozen_command_is_ended_and_not_taken_for_a_service_that_is_gone(command) -> None:
     frozen = started("n1", state=ServiceState.FREEZE, before=command)
     runs = {"n1": says("n1", local=LocalState.RUNNING)}
-    back = step(state({"web": frozen}), seen(wanted(NEW_WEB), runs))
+    back = step(state({"web": frozen}), observed(desired(NEW_WEB), runs))
     assert (web(back).state.value, web(back).uid) == (command, "7.1")
 
 
 def test_what_came_to_a_node_while_it_ran_is_taken_up_there_before_it_is_frozen() -> None:
     coming = started("n1", state=ServiceState.REQUEST_START, from_node="n2")
-    look = seen(wanted(WEB), in_mode(Mode.RESTART))
+    look = observed(desired(WEB), in_mode(Mode.RESTART))
     assert web(step(state({"web": coming}), look)).state is ServiceState.REQUEST_START
     new = replace(coming, from_node="")
     assert web(step(state({"web": new}), look)).state is ServiceState.FREEZE
@@ -125,14 +128,14 @@ def test_what_came_to_a_node_while_it_ran_is_taken_up_there_before_it_is_frozen(
 def test_a_service_frozen_for_a_reboot_is_let_go_once_its_node_is_to_be_off_for_good() -> None:
     frozen = started("n1", state=ServiceState.FREEZE, before="started")
     look = in_mode(Mode.SHUTDOWN, local=LocalState.STOPPED)
-    thawed = web(step(state({"web": frozen}), seen(wanted(WEB), look)))
+    thawed = web(step(state({"web": frozen}), observed(desired(WEB), look)))
     assert (thawed.state, thawed.node, thawed.uid) == (ServiceState.STARTED, "n1", "7.1")
 
 
 def test_a_node_with_frozen_services_only_is_not_fenced() -> None:
     frozen = started("n1", state=ServiceState.FREEZE, before="started")
     silent = replace(DEAD, lease=LeaseSight.STALE)
-    taken = step(state({"web": frozen}), seen(wanted(WEB), {"n1": silent}))
+    taken = step(state({"web": frozen}), observed(desired(WEB), {"n1": silent}))
     assert not taken.fences
     assert taken.state.nodes["n1"].state is NodeState.OFFLINE
 
@@ -140,25 +143,25 @@ def test_a_node_with_frozen_services_only_is_not_fenced() -> None:
 def test_what_stopped_on_a_node_that_shuts_down_waits_until_the_node_is_gone() -> None:
     before = state({"web": started("n1")})
     look = in_mode(Mode.SHUTDOWN, local=LocalState.STOPPED)
-    assert web(step(before, seen(wanted(WEB), look))) == started("n1")
+    assert web(step(before, observed(desired(WEB), look))) == started("n1")
 
 
 def test_nothing_is_started_on_a_node_that_shuts_down() -> None:
     stopped = ServiceStatus(ServiceState.STOPPED)
-    taken = step(state({"web": stopped}), seen(wanted(WEB), in_mode(Mode.SHUTDOWN)))
+    taken = step(state({"web": stopped}), observed(desired(WEB), in_mode(Mode.SHUTDOWN)))
     assert web(taken).node == "n2"
 
 
 def test_disarming_freezes_first_and_ends_with_the_last_lrm() -> None:
-    asked = wanted(WEB, disarm="freeze")
-    first = step(state({"web": started("n1")}), seen(asked))
+    asked = desired(WEB, disarm="freeze")
+    first = step(state({"web": started("n1")}), observed(asked))
     assert (web(first).state, first.state.disarm) == (ServiceState.FREEZE, "disarming")
     looks = all_in(Mode.DISARM)
-    one_is_missing = {**looks, "n2": node_seen("n2")}
-    assert step(first.state, seen(asked, one_is_missing)).state.disarm == "disarming"
+    one_is_missing = {**looks, "n2": observed_node("n2")}
+    assert step(first.state, observed(asked, one_is_missing)).state.disarm == "disarming"
     earlier = all_in(Mode.DISARM, first.state.commands - 1)
-    assert step(first.state, seen(asked, earlier)).state.disarm == "disarming"
-    last = step(first.state, seen(asked, looks))
+    assert step(first.state, observed(asked, earlier)).state.disarm == "disarming"
+    last = step(first.state, observed(asked, looks))
     assert last.state.disarm == "disarmed"
     assert "disarmed" in kinds(last.state)
     # By that number an older copy of the record is recognised: operators act on it.
@@ -168,16 +171,16 @@ def test_disarming_freezes_first_and_ends_with_the_last_lrm() -> None:
 FROZEN = started("n1", state=ServiceState.FREEZE, before="started")
 
 
-def disarms(mode: str, look: NodeSeen, node: NodeState = NodeState.ONLINE):
+def disarms(mode: str, look: ObservedNode, node: NodeState = NodeState.ONLINE):
     """Return how far a cluster is disarmed while its node n1 looks like *look*."""
     nodes = {"n1": NodeStatus(node, boot="n1-boot1")}
     before = state({"web": FROZEN}, nodes, disarm="disarming", disarm_mode=mode)
     looks = {**all_in(Mode.DISARM), "n1": look}
-    taken = step(before, seen(wanted(WEB, disarm=mode), looks))
+    taken = step(before, observed(desired(WEB, disarm=mode), looks))
     return taken.state.disarm, taken.state.disarm_waits
 
 
-def disarmed_but(local: LocalState) -> NodeSeen:
+def disarmed_but(local: LocalState) -> ObservedNode:
     look = says("n1", local=local)
     return replace(look, report=replace(look.report, mode=Mode.DISARM, commands=99))
 
@@ -233,7 +236,7 @@ def test_a_dead_node_keeps_nothing_from_the_operator() -> None:
 def test_what_is_under_way_is_ended_before_the_cluster_is_disarmed(under_way) -> None:
     db = service("db")
     before = state({"web": under_way, "db": started("n2", db)})
-    taken = step(before, seen(wanted(WEB, db, disarm="freeze"), all_in(Mode.DISARM)))
+    taken = step(before, observed(desired(WEB, db, disarm="freeze"), all_in(Mode.DISARM)))
     assert taken.state.disarm == "disarming"
     assert taken.state.services["db"].state is ServiceState.STARTED
 
@@ -241,7 +244,7 @@ def test_what_is_under_way_is_ended_before_the_cluster_is_disarmed(under_way) ->
 def test_a_disarmed_cluster_neither_fences_nor_recovers() -> None:
     frozen = started("n1", state=ServiceState.FREEZE, before="started")
     before = state({"web": frozen}, disarm="disarmed", disarm_mode="freeze")
-    taken = step(before, seen(wanted(WEB, disarm="freeze"), {"n1": DEAD}))
+    taken = step(before, observed(desired(WEB, disarm="freeze"), {"n1": DEAD}))
     assert not taken.fences
     assert web(taken) == frozen
 
@@ -249,45 +252,45 @@ def test_a_disarmed_cluster_neither_fences_nor_recovers() -> None:
 def test_a_fence_without_services_at_stake_is_not_sent_while_all_is_disarmed() -> None:
     """Nothing waits for such a fence before the cluster is disarmed."""
     fenced = {"n1": NodeStatus(NodeState.FENCE, boot="n1-boot1", reason="to be certain")}
-    silent = {"n1": node_seen("n1", heartbeat_age=99.0, answer=Answer.NO)}
+    silent = {"n1": observed_node("n1", heartbeat_age=99.0, answer=Answer.NO)}
     before = state(nodes=fenced, disarm="disarmed", disarm_mode="freeze")
-    assert not step(before, seen(wanted(disarm="freeze"), silent)).fences
-    assert step(replace(before, disarm="", disarm_mode=""), seen(wanted(), silent)).fences
+    assert not step(before, observed(desired(disarm="freeze"), silent)).fences
+    assert step(replace(before, disarm="", disarm_mode=""), observed(desired(), silent)).fences
 
 
 def test_a_node_that_dies_while_all_is_disarmed_has_its_services_back_once_it_is_armed() -> None:
     frozen = started("n1", state=ServiceState.FREEZE, before="started")
     fenced = {"n1": NodeStatus(NodeState.FENCE, boot="n1-boot1")}
     before = state({"web": frozen}, fenced, disarm="disarmed", disarm_mode="freeze")
-    dead = step(before, seen(wanted(WEB, disarm="freeze"), {"n1": DEAD}), rounds=3)
+    dead = step(before, observed(desired(WEB, disarm="freeze"), {"n1": DEAD}), rounds=3)
     assert web(dead).state is ServiceState.RECOVERY
     assert web(dead).uid == ""
-    armed = step(dead.state, seen(wanted(WEB), {"n1": DEAD}))
+    armed = step(dead.state, observed(desired(WEB), {"n1": DEAD}))
     assert (web(armed).state, web(armed).node) == (ServiceState.REQUEST_START, "n2")
 
 
 def test_a_service_that_was_moved_by_hand_while_disarmed_is_found() -> None:
     frozen = started("n1", state=ServiceState.FREEZE, before="started")
     before = state({"web": frozen}, disarm="disarmed", disarm_mode="ignore")
-    armed = step(before, seen(wanted(WEB)))
+    armed = step(before, observed(desired(WEB)))
     assert web(armed).state is ServiceState.PROBE
 
-    def answers(probe: str, there: str) -> dict[str, NodeSeen]:
+    def answers(probe: str, there: str) -> dict[str, ObservedNode]:
         return {
-            node: node_seen(node, report=report(node, found={probe: node == there}))
+            node: observed_node(node, report=report(node, found={probe: node == there}))
             for node in NODES
         }
 
-    earlier = step(armed.state, seen(wanted(WEB), answers("web", "n1")))
+    earlier = step(armed.state, observed(desired(WEB), answers("web", "n1")))
     assert web(earlier).state is ServiceState.PROBE, "what was said before it was moved is old"
-    taken = step(armed.state, seen(wanted(WEB), answers(web(armed).uid, "n3")))
+    taken = step(armed.state, observed(desired(WEB), answers(web(armed).uid, "n3")))
     assert (web(taken).state, web(taken).node) == (ServiceState.STARTED, "n3")
 
 
-def answered(uid: str, there: str) -> dict[str, NodeSeen]:
+def answered(uid: str, there: str) -> dict[str, ObservedNode]:
     """Return looks at all nodes, whose LRMs found web on *there* alone."""
     return {
-        node: node_seen(node, report=report(node, found={uid: node == there})) for node in NODES
+        node: observed_node(node, report=report(node, found={uid: node == there})) for node in NODES
     }
 
 
@@ -299,57 +302,57 @@ def answered(uid: str, there: str) -> dict[str, NodeSeen]:
 def test_what_was_in_error_may_have_been_started_by_hand_while_disarmed(there, ends_as) -> None:
     in_error = ServiceStatus(ServiceState.ERROR, digest=WEB.digest(), last_node="n1")
     before = state({"web": in_error}, disarm="disarmed", disarm_mode="ignore")
-    armed = step(before, seen(wanted(WEB)))
+    armed = step(before, observed(desired(WEB)))
     assert web(armed).state is ServiceState.PROBE
-    taken = step(armed.state, seen(wanted(WEB), answered(web(armed).uid, there)), rounds=2)
+    taken = step(armed.state, observed(desired(WEB), answered(web(armed).uid, there)), rounds=2)
     assert (web(taken).state, web(taken).node) == ends_as
 
 
 def test_what_is_no_longer_declared_and_could_not_be_stopped_stays_in_error_when_armed() -> None:
     in_error = started("n1", state=ServiceState.ERROR)
     before = state({"web": in_error}, disarm="disarmed", disarm_mode="ignore")
-    armed = step(before, seen(wanted()))
+    armed = step(before, observed(desired()))
     assert (web(armed).state, web(armed).node) == (ServiceState.ERROR, "n1")
 
 
 def test_what_was_ignored_is_looked_for_on_a_node_that_lost_its_host_lease_with_it() -> None:
-    ignored = wanted(replace(WEB, ignored=True))
-    noted = step(state({"web": started("n1")}), seen(ignored))
+    ignored = desired(replace(WEB, ignored=True))
+    noted = step(state({"web": started("n1")}), observed(ignored))
     assert noted.state.ignored == ("web",)
-    asked = step(noted.state, seen(wanted(WEB), {"n1": DEAD}))
+    asked = step(noted.state, observed(desired(WEB), {"n1": DEAD}))
     assert (web(asked).state, bool(web(asked).uid)) == (ServiceState.PROBE, True)
     looks = {**answered(web(asked).uid, ""), "n1": DEAD}
-    fenced = step(asked.state, seen(wanted(WEB), looks), rounds=2)
+    fenced = step(asked.state, observed(desired(WEB), looks), rounds=2)
     assert fenced.state.nodes["n1"].state is NodeState.FENCE
     assert web(fenced).state is ServiceState.PROBE
     told = FenceReport("n1", True, "its device reports off", 1000.0, 1001.0)
-    proved = step(fenced.state, replace(seen(wanted(WEB), looks), fences=(told,)), rounds=3)
+    proved = step(fenced.state, replace(observed(desired(WEB), looks), fences=(told,)), rounds=3)
     assert web(proved).state is ServiceState.REQUEST_START
 
 
 def test_a_node_that_is_dead_by_its_lease_alone_is_proved_dead_anew_for_what_was_ignored() -> None:
     expired = NodeStatus(NodeState.OFF, boot="n1-boot1", proof=lease_expired())
     before = state({}, {"n1": expired}, ignored=("web",))
-    asked = step(before, seen(wanted(WEB), {"n1": DEAD}), rounds=2)
+    asked = step(before, observed(desired(WEB), {"n1": DEAD}), rounds=2)
     assert asked.state.nodes["n1"].state is NodeState.OFF, "another may say that it has it"
     looks = {**answered(web(asked).uid, ""), "n1": DEAD}
-    fenced = step(asked.state, seen(wanted(WEB), looks))
+    fenced = step(asked.state, observed(desired(WEB), looks))
     assert fenced.state.nodes["n1"].state is NodeState.FENCE
     assert "web may run there" in fenced.state.nodes["n1"].reason
 
 
 def test_a_request_that_comes_with_a_disarm_is_refused_and_not_done_later() -> None:
-    asked = wanted(WEB, disarm="freeze", requests={"web": Request(MOVE, 5.0, "n2")})
-    frozen = step(state({"web": started("n1")}), seen(asked))
+    asked = desired(WEB, disarm="freeze", requests={"web": Request(MOVE, 5.0, "n2")})
+    frozen = step(state({"web": started("n1")}), observed(asked))
     assert "refused" in kinds(frozen.state)
     armed = replace(asked, disarm="")
-    look = seen(armed, {"n1": says("n1", local=LocalState.RUNNING)})
+    look = observed(armed, {"n1": says("n1", local=LocalState.RUNNING)})
     taken = step(frozen.state, look, rounds=2)
     assert (web(taken).state, web(taken).node) == (ServiceState.STARTED, "n1")
 
 
 def test_disarming_in_another_way_is_refused_until_the_cluster_is_armed() -> None:
-    disarmed = wanted(WEB).with_disarm("freeze")
+    disarmed = desired(WEB).with_disarm("freeze")
     assert disarmed.with_disarm("freeze") == disarmed
     with pytest.raises(InputError, match="disarmed already"):
         disarmed.with_disarm("ignore")
@@ -361,13 +364,13 @@ def test_a_cluster_that_was_armed_and_disarmed_in_another_way_unseen_is_disarmed
     first, then
 ) -> None:
     before = state({"web": FROZEN}, disarm="disarmed", disarm_mode=first)
-    asked = wanted(WEB, disarm=then)
-    armed = step(before, seen(asked, all_in(Mode.DISARM)))
+    asked = desired(WEB, disarm=then)
+    armed = step(before, observed(asked, all_in(Mode.DISARM)))
     assert armed.state.disarm == ""
-    disarming = step(armed.state, seen(asked, all_in(Mode.DISARM, commands=0)))
+    disarming = step(armed.state, observed(asked, all_in(Mode.DISARM, commands=0)))
     assert (disarming.state.disarm, disarming.state.disarm_mode) == ("disarming", then)
     looks = all_in(Mode.DISARM, disarming.state.disarm_number)
-    assert step(disarming.state, seen(asked, looks)).state.disarm == "disarmed"
+    assert step(disarming.state, observed(asked, looks)).state.disarm == "disarmed"
 
 
 def test_older_versions_see_the_state_under_a_fence() -> None:
@@ -381,7 +384,7 @@ def test_older_versions_see_the_state_under_a_fence() -> None:
 def test_a_service_that_cannot_be_stopped_has_its_node_fenced_if_it_asks_for_that() -> None:
     asks = service(fence_on_stop_failure=True)
     stopping = started("n1", state=ServiceState.REQUEST_STOP)
-    look = seen(wanted(replace(asks, state="stopped")), {"n1": says("n1", Outcome.BLOCKED)})
+    look = observed(desired(replace(asks, state="stopped")), {"n1": says("n1", Outcome.BLOCKED)})
     taken = step(state({"web": stopping}), look, rounds=2)
     assert taken.state.nodes["n1"].state is NodeState.FENCE
     assert "could not be stopped" in taken.state.nodes["n1"].reason
@@ -392,7 +395,7 @@ def test_a_service_that_cannot_be_stopped_has_its_node_fenced_if_it_asks_for_tha
 
 def test_without_that_it_is_in_error_and_its_node_is_left_alone() -> None:
     stopping = started("n1", state=ServiceState.REQUEST_STOP)
-    look = seen(wanted(WEB), {"n1": says("n1", Outcome.BLOCKED)})
+    look = observed(desired(WEB), {"n1": says("n1", Outcome.BLOCKED)})
     taken = step(state({"web": stopping}), look, rounds=2)
     assert web(taken).state is ServiceState.ERROR
     assert taken.state.nodes["n1"].state is NodeState.ONLINE
@@ -401,7 +404,7 @@ def test_without_that_it_is_in_error_and_its_node_is_left_alone() -> None:
 def test_a_manager_does_not_have_its_own_node_fenced_for_a_service() -> None:
     asks = service(fence_on_stop_failure=True)
     stopping = started("n3", state=ServiceState.REQUEST_STOP)
-    look = seen(wanted(asks), {"n3": says("n3", Outcome.BLOCKED, LocalState.BLOCKED)})
+    look = observed(desired(asks), {"n3": says("n3", Outcome.BLOCKED, LocalState.BLOCKED)})
     taken = step(state({"web": stopping}), look, rounds=2)
     assert (web(taken).state, taken.fences) == (ServiceState.ERROR, ())
     other = replace(taken.state, manager="n1")
@@ -416,8 +419,8 @@ def test_only_a_node_that_said_it_comes_back_is_waited_for_once_the_cluster_is_a
     offline = {
         "n1": NodeStatus(NodeState.OFFLINE, boot="n1-boot1", mode=mode, proof=verified_off())
     }
-    silent = node_seen("n1", heartbeat_age=9.0, answer=Answer.NO, lease=LeaseSight.STALE)
-    look = seen(wanted(service()), {"n1": silent})
+    silent = observed_node("n1", heartbeat_age=9.0, answer=Answer.NO, lease=LeaseSight.STALE)
+    look = observed(desired(service()), {"n1": silent})
     taken = step(state({"web": frozen}, offline), look, 3)
     assert (taken.state.nodes["n1"].state is NodeState.FENCE) != waits
     assert (taken.state.services["web"].state is ServiceState.FREEZE) == waits
@@ -427,7 +430,7 @@ def test_only_a_node_that_said_it_comes_back_is_waited_for_once_the_cluster_is_a
 def test_a_service_that_blocks_its_nodes_shutdown_is_an_error_and_not_left_frozen(mode) -> None:
     frozen = started("n1", state=ServiceState.FREEZE, before="started")
     look = in_mode(mode, local=LocalState.BLOCKED)
-    taken = step(state({"web": frozen}), seen(wanted(WEB), look))
+    taken = step(state({"web": frozen}), observed(desired(WEB), look))
     assert taken.state.services["web"].state is ServiceState.ERROR
     assert taken.state.services["web"].reason == "local reason"
 
@@ -436,8 +439,8 @@ def test_a_fence_that_a_new_manager_begins_with_is_ended_before_all_is_disarmed(
     fenced = {
         "n1": NodeStatus(NodeState.FENCE, boot="n1-boot1", pending_fences=pending(manager=999.0))
     }
-    silent = {"n1": node_seen("n1", heartbeat_age=9.0, answer=Answer.NO)}
-    asked = seen(wanted(WEB, disarm="ignore"), silent, fencing=frozenset({"n1"}))
+    silent = {"n1": observed_node("n1", heartbeat_age=9.0, answer=Answer.NO)}
+    asked = observed(desired(WEB, disarm="ignore"), silent, fencing=frozenset({"n1"}))
     taken = step(state({"web": started("n1")}, fenced), asked)
     assert (taken.state.disarm, web(taken).state) == ("disarming", ServiceState.FENCE)
 
@@ -447,7 +450,7 @@ def test_what_waits_frozen_for_a_node_that_left_the_configuration_is_told_of() -
     offline = {
         "n1": NodeStatus(NodeState.OFFLINE, boot="n1-boot1", mode="restart", proof=verified_off())
     }
-    look = seen(wanted(WEB))
+    look = observed(desired(WEB))
     without = {name: one for name, one in look.nodes.items() if name != "n1"}
     taken = step(state({"web": frozen}, offline), replace(look, nodes=without), rounds=3)
     status = taken.state.services["web"]
@@ -466,7 +469,7 @@ def test_what_waits_frozen_for_a_node_is_recovered_once_that_is_fenced_by_hand(
     offline = {
         "n1": NodeStatus(NodeState.OFFLINE, boot="n1-boot1", mode="restart", proof=verified_off())
     }
-    silent = node_seen("n1", heartbeat_age=9.0, answer=Answer.NO, lease=LeaseSight.STALE)
-    asked = wanted(WEB, maintenance={"n1": Maintenance(reason, "ann", 900.0)})
-    taken = step(state({"web": frozen}, offline), seen(asked, {"n1": silent}), rounds=3)
+    silent = observed_node("n1", heartbeat_age=9.0, answer=Answer.NO, lease=LeaseSight.STALE)
+    asked = desired(WEB, maintenance={"n1": Maintenance(reason, "ann", 900.0)})
+    taken = step(state({"web": frozen}, offline), observed(asked, {"n1": silent}), rounds=3)
     assert taken.state.nodes["n1"].state.value == state_

@@ -43,18 +43,18 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     NODES,
     clean_shutdown,
+    desired,
     kinds,
     lease_expired,
-    node_seen,
+    observed,
+    observed_node,
     pending,
     report,
-    seen,
     service,
     started,
     state,
     step,
     verified_off,
-    wanted,
 )
 
 WEB = service()
@@ -66,11 +66,13 @@ ASKED = ServiceStatus(ServiceState.PROBE, uid="7.8")
 def went_down(commands, **changes):
     """Return a node that gave its lease back after it had seen so many commands."""
     said = report("n2", commands=commands, mode=Mode.SHUTDOWN, goes_down="poweroff", **changes)
-    return node_seen("n2", heartbeat_age=20.0, answer=Answer.NO, lease=LeaseSight.FREE, report=said)
+    return observed_node(
+        "n2", heartbeat_age=20.0, answer=Answer.NO, lease=LeaseSight.FREE, report=said
+    )
 
 
 def test_a_node_that_left_is_fenced_for_it_once_all_others_lack_it():
-    look = seen(wanted(WEB), {"n2": went_down(8)})
+    look = observed(desired(WEB), {"n2": went_down(8)})
     asked = step(state({"web": ASKED}), look, rounds=3)
     assert asked.state.nodes["n2"].state is not NodeState.FENCE, "another may say that it has it"
     answered = replace(look, nodes={**others_say_no("7.8"), "n2": went_down(8)})
@@ -79,7 +81,7 @@ def test_a_node_that_left_is_fenced_for_it_once_all_others_lack_it():
 
 
 def test_a_node_that_looked_for_it_before_it_left_is_not_fenced_for_it():
-    look = seen(wanted(WEB), {"n2": went_down(8, found={"7.8": False})})
+    look = observed(desired(WEB), {"n2": went_down(8, found={"7.8": False})})
     assert (
         step(state({"web": ASKED}), look, rounds=3).state.nodes["n2"].state is not NodeState.FENCE
     )
@@ -87,12 +89,13 @@ def test_a_node_that_looked_for_it_before_it_left_is_not_fenced_for_it():
 
 def test_a_node_that_left_before_it_was_left_is_not_taken_to_have_it():
     nodes = {
-        name: node_seen(name, report=report(name, found={"7.8": False})) for name in ("n1", "n3")
+        name: observed_node(name, report=report(name, found={"7.8": False}))
+        for name in ("n1", "n3")
     }
     gone = went_down(4)
     restarts = replace(gone.report, mode=Mode.RESTART, goes_down="reboot")
     nodes["n2"] = replace(gone, report=restarts)
-    status = step(state({"web": ASKED}), seen(wanted(WEB), nodes)).state.services["web"]
+    status = step(state({"web": ASKED}), observed(desired(WEB), nodes)).state.services["web"]
     assert status.state is ServiceState.PROBE
     assert status.node == ""
 
@@ -101,12 +104,15 @@ def test_a_node_that_left_before_it_was_left_is_not_taken_to_have_it():
 def test_a_lease_given_back_before_is_no_proof_for_what_is_declared_there(answer):
     home = replace(WEB, node="n2")
     last = report("n2", commands=8, mode=Mode.SHUTDOWN, goes_down="poweroff")
-    gone = node_seen("n2", heartbeat_age=60.0, answer=answer, lease=LeaseSight.FREE, report=last)
+    gone = observed_node(
+        "n2", heartbeat_age=60.0, answer=answer, lease=LeaseSight.FREE, report=last
+    )
     offline = {"n2": NodeStatus(NodeState.OFFLINE, boot="n2-boot1")}
     others = {
-        name: node_seen(name, report=report(name, found={"web": False})) for name in ("n1", "n3")
+        name: observed_node(name, report=report(name, found={"web": False}))
+        for name in ("n1", "n3")
     }
-    taken = step(state({}, offline), seen(wanted(home), {"n2": gone, **others}), rounds=4)
+    taken = step(state({}, offline), observed(desired(home), {"n2": gone, **others}), rounds=4)
     status = taken.state.services["web"]
     assert (status.state, status.node) == (ServiceState.PROBE, "")
     assert "n2 cannot say" in status.reason
@@ -114,7 +120,7 @@ def test_a_lease_given_back_before_is_no_proof_for_what_is_declared_there(answer
 
 
 def test_who_waits_for_a_node_that_cannot_say_reads_how_to_do_without_it():
-    look = seen(wanted(WEB), {"n2": went_down(8)})
+    look = observed(desired(WEB), {"n2": went_down(8)})
     taken = step(state({"web": ASKED}), look, rounds=3)
     reason = taken.state.services["web"].reason
     assert "n2 cannot say: a node like that has to boot, to be fenced" in reason
@@ -122,14 +128,14 @@ def test_who_waits_for_a_node_that_cannot_say_reads_how_to_do_without_it():
 
 def test_what_is_removed_while_it_is_left_is_looked_for_with_a_number_once_it_is_declared_again():
     left = state({}, ignored=("web",))
-    removed = step(left, seen(wanted()), rounds=3).state
-    again = step(removed, seen(wanted(WEB))).state.services["web"]
+    removed = step(left, observed(desired()), rounds=3).state
+    again = step(removed, observed(desired(WEB))).state.services["web"]
     assert again.state is ServiceState.PROBE
     assert again.uid
 
 
 def test_that_what_was_removed_while_it_was_looked_for_may_still_run_is_said_and_remembered():
-    taken = step(state({"web": ASKED}), seen(wanted()))
+    taken = step(state({"web": ASKED}), observed(desired()))
     assert "web" not in taken.state.services
     assert taken.state.ignored == ("web",)
     (event,) = [one for one in taken.state.events if one.kind == "forgotten"]
@@ -138,18 +144,18 @@ def test_that_what_was_removed_while_it_was_looked_for_may_still_run_is_said_and
 
 def test_of_those_that_were_removed_while_unmanaged_the_last_ones_are_remembered():
     left = state({}, ignored=tuple(f"s{149 - number:03}" for number in range(150)))
-    kept = step(left, seen(wanted(replace(WEB, ignored=True)))).state
+    kept = step(left, observed(desired(replace(WEB, ignored=True)))).state
     assert kept.ignored == (*(f"s{99 - number:03}" for number in range(100)), "web")
 
 
 def proved_dead(answer, **changes):
     """Return what is seen of a node that was confirmed dead, and its status: by a fence."""
-    dead = node_seen("n2", heartbeat_age=300.0, answer=answer, lease=LeaseSight.DEAD, **changes)
+    dead = observed_node("n2", heartbeat_age=300.0, answer=answer, lease=LeaseSight.DEAD, **changes)
     return {"n2": dead}, {"n2": NodeStatus(NodeState.OFF, boot="n2-boot1", proof=verified_off())}
 
 
 def others_say_no(probe):
-    return {name: node_seen(name, report=report(name, found={probe: False})) for name in NODES}
+    return {name: observed_node(name, report=report(name, found={probe: False})) for name in NODES}
 
 
 @pytest.mark.parametrize(
@@ -165,7 +171,7 @@ def test_a_node_that_was_proved_dead_and_answers_again_may_have_what_was_left(
     answer, left, state_after
 ):
     dead, off = proved_dead(answer, report=report("n2", left=left))
-    look = seen(wanted(WEB), {**others_say_no("7.8"), **dead})
+    look = observed(desired(WEB), {**others_say_no("7.8"), **dead})
     status = step(state({"web": ASKED}, off), look, rounds=3).state.services["web"]
     assert status.state is state_after
     if state_after is ServiceState.PROBE:
@@ -180,19 +186,19 @@ def test_what_is_declared_on_a_node_that_answers_again_without_its_lrm_waits_for
     answer, node, reason
 ):
     dead, off = proved_dead(answer)
-    look = seen(wanted(replace(WEB, node="n2")), {**others_say_no("web"), **dead})
+    look = observed(desired(replace(WEB, node="n2")), {**others_say_no("web"), **dead})
     status = step(state({}, off), look, rounds=4).state.services["web"]
     assert status.node == node
     assert reason in status.reason
 
 
 def test_what_is_declared_on_a_node_that_the_manager_does_not_know_waits_for_it():
-    look = seen(wanted(replace(WEB, node="n9")), others_say_no("web"))
+    look = observed(desired(replace(WEB, node="n9")), others_say_no("web"))
     taken = step(state(), look, rounds=3)
     status = taken.state.services["web"]
     assert status.state is ServiceState.PROBE
     assert "declared on n9, which is not in the configuration of n3" in status.reason
-    elsewhere = seen(wanted(replace(WEB, node="n1")), others_say_no("web"))
+    elsewhere = observed(desired(replace(WEB, node="n1")), others_say_no("web"))
     assert step(taken.state, elsewhere, rounds=4).state.services["web"].node == "n1"
 
 
@@ -204,12 +210,12 @@ def test_what_was_given_another_definition_while_it_was_left_is_not_started_besi
     before, state_after
 ):
     asked = replace(ASKED, digest=before)
-    look = seen(wanted(WEB), others_say_no("7.8"))
+    look = observed(desired(WEB), others_say_no("7.8"))
     taken = step(state({"web": asked}), look, rounds=3)
     assert taken.state.services["web"].state is state_after
     if state_after is ServiceState.ERROR:
-        cleared = wanted(WEB, requests={"web": Request(CLEAR, 2000.0)})
-        assert step(taken.state, seen(cleared), rounds=3).state.services["web"].node
+        cleared = desired(WEB, requests={"web": Request(CLEAR, 2000.0)})
+        assert step(taken.state, observed(cleared), rounds=3).state.services["web"].node
 
 
 @pytest.mark.parametrize(
@@ -226,14 +232,14 @@ def test_a_node_that_was_switched_on_or_answered_since_its_death_is_not_off_as_i
 ):
     dead, off = proved_dead(Answer.NO)
     off = {"n2": replace(off["n2"], attempt=5, **changes)}
-    look = seen(wanted(WEB), {**others_say_no("7.8"), **dead})
+    look = observed(desired(WEB), {**others_say_no("7.8"), **dead})
     status = step(state({"web": ASKED}, off), look, rounds=3).state.services["web"]
     assert (status.state is ServiceState.PROBE) is waits
 
 
 def test_a_node_that_the_last_manager_was_about_to_switch_on_is_not_off_as_it_is_silent():
     dead, off = proved_dead(Answer.NO)
-    look = seen(wanted(WEB), {**others_say_no("7.8"), **dead})
+    look = observed(desired(WEB), {**others_say_no("7.8"), **dead})
 
     def looked_for(power):
         last = state({"web": ASKED}, {"n2": replace(off["n2"], power=power)})
@@ -245,7 +251,7 @@ def test_a_node_that_the_last_manager_was_about_to_switch_on_is_not_off_as_it_is
 
 def test_that_a_dead_node_answered_is_remembered_until_it_is_proved_dead_again():
     dead, off = proved_dead(Answer.YES)
-    answered = step(state({"web": ASKED}, off), seen(wanted(WEB), dead)).state
+    answered = step(state({"web": ASKED}, off), observed(desired(WEB), dead)).state
     assert answered.nodes["n2"].up_again
     sent = replace(answered, nodes={"n2": replace(off["n2"], power=Power.SENT)})
     assert take_over(sent, 8, "n1", 2000.0).nodes["n2"].up_again
@@ -253,7 +259,7 @@ def test_that_a_dead_node_answered_is_remembered_until_it_is_proved_dead_again()
     told = FenceReport("n2", True, "its device reports off", 1000.0, 1001.0)
     proved = step(
         replace(answered, nodes={**answered.nodes, **fenced}),
-        seen(wanted(WEB), {"n2": replace(dead["n2"], answer=Answer.NO)}, fences=(told,)),
+        observed(desired(WEB), {"n2": replace(dead["n2"], answer=Answer.NO)}, fences=(told,)),
     )
     assert proved.state.nodes["n2"].state is NodeState.OFF
     assert not proved.state.nodes["n2"].up_again
@@ -261,9 +267,9 @@ def test_that_a_dead_node_answered_is_remembered_until_it_is_proved_dead_again()
 
 @pytest.mark.parametrize("left", [(), ("web",)])
 def test_a_host_lease_is_no_proof_for_what_is_declared_where_it_ran_out_before(left):
-    dead = node_seen("n2", heartbeat_age=300.0, answer=Answer.NO, lease=LeaseSight.DEAD)
+    dead = observed_node("n2", heartbeat_age=300.0, answer=Answer.NO, lease=LeaseSight.DEAD)
     dead = {"n2": replace(dead, report=report("n2", commands=3, left=left))}
-    look = seen(wanted(replace(WEB, node="n2")), {**others_say_no("web"), **dead})
+    look = observed(desired(replace(WEB, node="n2")), {**others_say_no("web"), **dead})
     offline = {"n2": NodeStatus(NodeState.OFFLINE, boot="n2-boot1", proof=verified_off())}
     taken = step(state({}, offline), look, rounds=5).state
     assert taken.services["web"].state is ServiceState.PROBE
@@ -277,13 +283,13 @@ def test_what_is_kept_apart_from_a_service_that_is_looked_for_stays_where_it_is(
     apart = ServiceRule("pair", ("web", "db"), "apart")
     prefers = NodeRule("where", ("db",), {"n2": 1})
     both = {"service_rules": {"pair": apart}, "node_rules": {"where": prefers}}
-    look = seen(wanted(WEB, service("db"), **both))
+    look = observed(desired(WEB, service("db"), **both))
     db = started("n1", service("db"))
     nowhere = ServiceStatus(ServiceState.STOPPED)
     for web, moves in ((ASKED, False), (replace(nowhere, digest=WEB.digest()), True)):
         known = {"web": replace(WEB, state="stopped"), "db": service("db")}
-        wanted_ = replace(look.wanted, services=known)
-        look = replace(look, wanted=wanted_)
+        desired_ = replace(look.desired, services=known)
+        look = replace(look, desired=desired_)
         taken = step(state({"web": web, "db": db}), look).state
         assert (taken.services["db"].state is not ServiceState.STARTED) is moves
 
@@ -291,12 +297,12 @@ def test_what_is_kept_apart_from_a_service_that_is_looked_for_stays_where_it_is(
 def test_an_answer_of_an_earlier_start_does_not_count_for_what_is_declared_there():
     old = report("n2", found={"web": False})
     dead, off = proved_dead(Answer.YES, report=old)
-    look = seen(wanted(replace(WEB, node="n2")), {**others_say_no("web"), **dead})
+    look = observed(desired(replace(WEB, node="n2")), {**others_say_no("web"), **dead})
     assert step(state({}, off), look, rounds=4).state.services["web"].state is ServiceState.PROBE
 
 
 def test_what_was_ignored_before_waits_for_a_node_that_the_manager_does_not_know_too():
-    look = seen(wanted(replace(WEB, node="n9")), others_say_no("7.10"))
+    look = observed(desired(replace(WEB, node="n9")), others_say_no("7.10"))
     before = state(ignored=("web",))
     status = step(before, look, rounds=4).state.services["web"]
     assert status.state is ServiceState.PROBE
@@ -304,7 +310,7 @@ def test_what_was_ignored_before_waits_for_a_node_that_the_manager_does_not_know
 
 
 def test_a_node_taken_out_of_the_configuration_is_waited_for_no_more():
-    look = seen(wanted(WEB), others_say_no("7.8"))
+    look = observed(desired(WEB), others_say_no("7.8"))
     look = replace(look, nodes={key: one for key, one in look.nodes.items() if key != "n2"})
     gone = {"n2": NodeStatus(NodeState.OFF, boot="n2-boot1", power=Power.ON, proof=verified_off())}
     before = state({"web": replace(ASKED, last_node="n2")}, gone)
@@ -327,7 +333,7 @@ def test_a_dead_node_that_was_switched_on_in_vain_waits_for_its_operator_to_fenc
 ):
     dead, off = proved_dead(Answer.NO)
     off = {"n2": replace(off["n2"], **{"retry_after": 500.0, **changes})}
-    look = seen(wanted(WEB, maintenance=kept), {**others_say_no("7.8"), **dead})
+    look = observed(desired(WEB, maintenance=kept), {**others_say_no("7.8"), **dead})
     taken = step(state({"web": ASKED}, off), look, rounds=2).state
     assert (taken.nodes["n2"].state is NodeState.FENCE) is fenced
     if fenced:
@@ -337,12 +343,12 @@ def test_a_dead_node_that_was_switched_on_in_vain_waits_for_its_operator_to_fenc
 
 
 def test_a_fence_to_be_sure_is_called_off_once_the_service_is_declared_elsewhere():
-    dead = node_seen("n2", heartbeat_age=300.0, answer=Answer.NO, lease=LeaseSight.DEAD)
-    look = seen(wanted(replace(WEB, node="n2")), {**others_say_no("web"), "n2": dead})
+    dead = observed_node("n2", heartbeat_age=300.0, answer=Answer.NO, lease=LeaseSight.DEAD)
+    look = observed(desired(replace(WEB, node="n2")), {**others_say_no("web"), "n2": dead})
     expired = {"n2": NodeStatus(NodeState.OFF, boot="n2-boot1", proof=lease_expired("its lease"))}
     asked = step(state({}, expired), look, rounds=3).state
     assert asked.nodes["n2"].state is NodeState.FENCE
-    elsewhere = seen(wanted(replace(WEB, node="n1")), {**others_say_no("web"), "n2": dead})
+    elsewhere = observed(desired(replace(WEB, node="n1")), {**others_say_no("web"), "n2": dead})
     taken = step(asked, elsewhere, rounds=3).state
     assert taken.services["web"].node == "n1"
     assert (taken.nodes["n2"].state, taken.nodes["n2"].reason) == (NodeState.OFF, "its lease")
@@ -354,8 +360,8 @@ def test_what_ran_when_the_cluster_was_disarmed_and_was_declared_anew_is_not_sta
 ):
     frozen = started("n1", state=ServiceState.FREEZE, before=before, digest="of before")
     disarmed = {"disarm": "disarmed", "disarm_mode": "ignore", "disarm_number": 4}
-    armed = step(state({"web": frozen}, **disarmed), seen(wanted(WEB))).state
-    look = seen(wanted(WEB), others_say_no(armed.services["web"].uid))
+    armed = step(state({"web": frozen}, **disarmed), observed(desired(WEB))).state
+    look = observed(desired(WEB), others_say_no(armed.services["web"].uid))
     found = step(armed, look, rounds=3).state.services["web"]
     assert (found.state is ServiceState.ERROR) is (before == "started")
 
@@ -363,20 +369,24 @@ def test_what_ran_when_the_cluster_was_disarmed_and_was_declared_anew_is_not_sta
 def test_a_switching_on_that_failed_or_an_end_of_a_fence_by_hand_may_have_switched_it_on():
     dead, off = proved_dead(Answer.NO)
     failed = PowerReport("n2", ok=False, text="no answer within 20 s")
-    look = seen(wanted(WEB), dead, powers=(failed,))
+    look = observed(desired(WEB), dead, powers=(failed,))
     sent = {"n2": replace(off["n2"], power=Power.SENT)}
     assert step(state({"web": ASKED}, sent), look).state.nodes["n2"].up_again
     unfenced = {"n2": replace(off["n2"], kept="by op: fenced: broken")}
-    assert step(state({"web": ASKED}, unfenced), seen(wanted(WEB), dead)).state.nodes["n2"].up_again
+    assert (
+        step(state({"web": ASKED}, unfenced), observed(desired(WEB), dead))
+        .state.nodes["n2"]
+        .up_again
+    )
 
 
 def test_what_is_kept_apart_does_not_start_where_its_opposite_was_found():
-    apart = wanted(
+    apart = desired(
         WEB, service("db"), service_rules={"r": ServiceRule("r", ("web", "db"), "apart")}
     )
-    found = node_seen("n1", report=report("n1", found={"7.8": True}))
+    found = observed_node("n1", report=report("n1", found={"7.8": True}))
     db = ServiceStatus(ServiceState.RECOVERY, "n2", reason="its node is dead")
-    look = seen(apart, {"n1": found, "n2": node_seen("n2", heartbeat_age=1.0)})
+    look = observed(apart, {"n1": found, "n2": observed_node("n2", heartbeat_age=1.0)})
     taken = step(state({"web": ASKED, "db": db}), look).state
     assert taken.services["web"].state is ServiceState.PROBE
     assert taken.services["db"].node != "n1"
@@ -386,11 +396,11 @@ def test_no_node_is_fenced_for_what_a_living_one_has():
     expired = {
         "n2": NodeStatus(NodeState.OFF, boot="n2-boot1", proof=lease_expired(), up_again=True)
     }
-    dead = {"n2": node_seen("n2", heartbeat_age=300.0, answer=Answer.NO, lease=LeaseSight.DEAD)}
-    look = seen(wanted(WEB), {**others_say_no("7.8"), **dead})
+    dead = {"n2": observed_node("n2", heartbeat_age=300.0, answer=Answer.NO, lease=LeaseSight.DEAD)}
+    look = observed(desired(WEB), {**others_say_no("7.8"), **dead})
     fenced = step(state({"web": ASKED}, expired), look, rounds=2).state
     assert fenced.nodes["n2"].state is NodeState.FENCE
-    has = node_seen("n1", report=report("n1", found={"7.8": True}))
+    has = observed_node("n1", report=report("n1", found={"7.8": True}))
     look = replace(look, nodes={**look.nodes, "n1": has})
     taken = step(state({"web": ASKED}, expired, probes=("web",)), look, rounds=2).state
     assert taken.nodes["n2"].state is NodeState.OFF
@@ -401,8 +411,8 @@ def test_no_node_is_fenced_for_what_a_living_one_has():
 @pytest.mark.parametrize("answer", [Answer.NO, Answer.YES, Answer.UNKNOWN])
 def test_a_node_that_comes_up_in_the_midst_of_its_fence_is_asked_first(answer):
     fencing = {"n2": NodeStatus(NodeState.FENCE, boot="n2-boot1")}
-    back = node_seen("n2", answer=answer, report=replace(report("n2"), boot="n2-boot2"))
-    look = seen(wanted(WEB), {**others_say_no("7.8"), "n2": back})
+    back = observed_node("n2", answer=answer, report=replace(report("n2"), boot="n2-boot2"))
+    look = observed(desired(WEB), {**others_say_no("7.8"), "n2": back})
     taken = step(state({"web": ASKED}, fencing), look).state
     assert taken.nodes["n2"].state is NodeState.OFF
     assert taken.services["web"].state is ServiceState.PROBE
@@ -414,8 +424,8 @@ def test_a_fence_that_is_called_off_and_may_have_arrived_lets_its_node_be_switch
             NodeState.FENCE, proof=lease_expired("its lease"), pending_fences=pending(manager=990.0)
         )
     }
-    dead = {"n2": node_seen("n2", heartbeat_age=300.0, answer=Answer.NO, lease=LeaseSight.DEAD)}
-    taken = step(state({"web": started("n1")}, fencing), seen(wanted(WEB), dead))
+    dead = {"n2": observed_node("n2", heartbeat_age=300.0, answer=Answer.NO, lease=LeaseSight.DEAD)}
+    taken = step(state({"web": started("n1")}, fencing), observed(desired(WEB), dead))
     assert taken.state.nodes["n2"].state is NodeState.OFF
     assert taken.state.nodes["n2"].fenced
     assert taken.powers == ("n2",)
@@ -423,7 +433,7 @@ def test_a_fence_that_is_called_off_and_may_have_arrived_lets_its_node_be_switch
 
 def test_a_node_that_was_shut_down_is_fenced_by_hand_for_what_is_declared_there():
     down = report("n2", commands=5, mode=Mode.SHUTDOWN, goes_down="poweroff")
-    dead = node_seen(
+    dead = observed_node(
         "n2", heartbeat_age=900.0, answer=Answer.NO, lease=LeaseSight.FREE, report=down
     )
     off = {
@@ -432,8 +442,8 @@ def test_a_node_that_was_shut_down_is_fenced_by_hand_for_what_is_declared_there(
         )
     }
     kept = {"n2": Maintenance("fenced: broken")}
-    look = seen(
-        wanted(replace(WEB, node="n2"), maintenance=kept), {**others_say_no("web"), "n2": dead}
+    look = observed(
+        desired(replace(WEB, node="n2"), maintenance=kept), {**others_say_no("web"), "n2": dead}
     )
     taken = step(state({}, off), look, rounds=6).state
     assert taken.nodes["n2"].state is NodeState.FENCE
@@ -446,7 +456,7 @@ def test_a_node_that_is_well_again_keeps_nothing_of_an_old_proof():
             NodeState.FENCE, boot="n2-boot1", proof=lease_expired("its lease"), up_again=True
         )
     }
-    node = step(state({}, fencing), seen(wanted())).state.nodes["n2"]
+    node = step(state({}, fencing), observed(desired())).state.nodes["n2"]
     assert (node.state, node.proof, node.expired, node.up_again) == (
         NodeState.ONLINE,
         None,
@@ -458,7 +468,7 @@ def test_a_node_that_is_well_again_keeps_nothing_of_an_old_proof():
 def test_what_a_dead_node_said_that_it_has_is_not_taken_up_there():
     dead, off = proved_dead(Answer.NO, report=report("n2", found={"7.8": True}))
     off = {"n2": replace(off["n2"], power=Power.ON, attempt=1, retry_after=500.0)}
-    look = seen(wanted(WEB), {**others_say_no("7.8"), **dead})
+    look = observed(desired(WEB), {**others_say_no("7.8"), **dead})
     assert step(state({"web": ASKED}, off), look, rounds=3).state.services["web"].node == ""
 
 
@@ -471,6 +481,6 @@ def test_the_fence_of_a_candidate_is_not_called_off_as_its_node_was_proved_dead_
     last = replace(state({}, off), manager="n1")
     intent = Intent("n1", "n1 is the manager: no heartbeat for 9.5 s", 1990.0, 1980.0, epoch=7)
     taken = take_over(last, 8, "n3", 2000.0, intent)
-    silent = node_seen("n1", heartbeat_age=60.0, answer=Answer.NO)
-    after = step(taken, seen(wanted(), {"n1": silent}), rounds=2).state
+    silent = observed_node("n1", heartbeat_age=60.0, answer=Answer.NO)
+    after = step(taken, observed(desired(), {"n1": silent}), rounds=2).state
     assert after.nodes["n1"].state is NodeState.FENCE

@@ -34,14 +34,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     NODES,
-    node_seen,
+    desired,
+    observed,
+    observed_node,
     report,
-    seen,
     service,
     started,
     state,
     step,
-    wanted,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,7 +57,7 @@ def crowded(**changes):
 
 
 def even(policy=EVEN, **changes):
-    return wanted(*SERVICES.values(), policy=policy, **changes)
+    return desired(*SERVICES.values(), policy=policy, **changes)
 
 
 def moving(taken):
@@ -65,13 +65,13 @@ def moving(taken):
 
 
 def after_hold(asked, before=None, **changes):
-    look = seen(asked, **changes)
+    look = observed(asked, **changes)
     first = step(before or crowded(), look)
     return step(first.state, replace(look, wall=look.wall + 20.0))
 
 
 def test_an_uneven_load_is_left_for_as_long_as_the_hold() -> None:
-    look = seen(even())
+    look = observed(even())
     first = step(crowded(), look)
     assert not moving(first)
     assert not moving(step(first.state, replace(look, wall=look.wall + 19.9)))
@@ -95,7 +95,7 @@ def test_what_is_kept_apart_from_a_service_that_is_looked_for_does_not_move(
     apart = {f"r{one}": ServiceRule(f"r{one}", (one, "web"), "apart") for one in IDS}
     web = service("web", state="stopped")
     status = ServiceStatus(ServiceState.PROBE if looked_for else ServiceState.STOPPED, uid="7.9")
-    asked = wanted(*SERVICES.values(), web, policy=EVEN, service_rules=apart)
+    asked = desired(*SERVICES.values(), web, policy=EVEN, service_rules=apart)
     before = state({**crowded().services, "web": status})
     assert bool(moving(after_hold(asked, before))) is moves
 
@@ -132,7 +132,7 @@ def test_what_is_kept_together_moves_as_one() -> None:
 
 
 def test_balancing_ends_even() -> None:
-    look, now = seen(even()), crowded()
+    look, now = observed(even()), crowded()
     for turn in range(40):
         now = step(now, replace(look, wall=look.wall + 100.0 * turn)).state
         # Each move is done by the next round.
@@ -157,12 +157,14 @@ def test_imbalance_is_zero_only_for_even_loads(loads) -> None:
 
 def test_by_load_a_service_goes_where_it_keeps_the_loads_even_and_has_room() -> None:
     big, web = service("big", cpus=4.0, memory=32.0), service("web", cpus=3.0, memory=8.0)
-    asked = wanted(big, web, policy=Policy(placement="load"))
+    asked = desired(big, web, policy=Policy(placement="load"))
     rooms = {"n1": (8.0, 64.0), "n2": (8.0, 64.0), "n3": (2.0, 16.0)}
-    nodes = {name: node_seen(name, report=report(name, room=room)) for name, room in rooms.items()}
-    load = Load.of({"big": started("n1", big)}, seen(asked, nodes))
+    nodes = {
+        name: observed_node(name, report=report(name, room=room)) for name, room in rooms.items()
+    }
+    load = Load.of({"big": started("n1", big)}, observed(asked, nodes))
     assert load.ranked(NODES, "web", ServiceStatus(ServiceState.STOPPED)) == ["n2", "n1", "n3"]
-    untold = Load.of({"big": started("n1", big)}, seen(asked))
+    untold = Load.of({"big": started("n1", big)}, observed(asked))
     assert untold.figures is None
 
 
@@ -172,10 +174,10 @@ ROOMS = {"n1": (8.0, 4096.0), "n2": (8.0, 16384.0), "n3": (8.0, 16384.0)}
 def told(*services, **nodes):
     """Return what a manager sees that places by the allocator's score."""
     reports = {
-        name: node_seen(name, report=report(name, room=room))
+        name: observed_node(name, report=report(name, room=room))
         for name, room in {**ROOMS, **nodes}.items()
     }
-    return seen(wanted(*services, policy=Policy(placement="score")), reports)
+    return observed(desired(*services, policy=Policy(placement="score")), reports)
 
 
 def test_by_score_nothing_is_placed_where_it_does_not_fit() -> None:
@@ -238,6 +240,6 @@ SITES = {"n1": {"site": "x"}, "n2": {"site": "y"}}
 def test_no_move_exceeds_a_capacity_or_leaves_a_location_rule(nodes, rules, target) -> None:
     properties = {name: NodeProperties(name, *row) for name, row in nodes.items()}
     services = [service(one, utilization={"gpu": 1}) for one in IDS]
-    asked = wanted(*services, policy=EVEN, properties=properties, **rules)
+    asked = desired(*services, policy=EVEN, properties=properties, **rules)
     taken = after_hold(asked)
     assert {taken.state.services[one].target for one in moving(taken)} == ({target} - {""})

@@ -37,14 +37,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     NODES,
     TIMING,
+    desired,
     fence_time,
-    node_seen,
+    observed,
+    observed_node,
     pending,
     report,
-    seen,
     service,
     verified_off,
-    wanted,
 )
 
 WALL = 2000.0
@@ -62,7 +62,7 @@ LAST = ClusterState(
         "n3": NodeStatus(NodeState.FENCE, pending_fences=pending(manager=1990.0)),
     },
 )
-DECLARED = wanted(
+DECLARED = desired(
     service(),
     service("left", ignored=True),
     generation=3,
@@ -109,12 +109,12 @@ def answered(state, name, runs, **changes):
     said = report(name, found={state.services["web"].uid: runs}, generation=3)
     if runs:
         said = replace(said, services={"web": local})
-    return node_seen(name, report=said, **changes)
+    return observed_node(name, report=said, **changes)
 
 
 def rounds(state, nodes, number=4):
     for _turn in range(number):
-        state = step.step(state, seen(DECLARED, nodes), TIMING).state
+        state = step.step(state, observed(DECLARED, nodes), TIMING).state
     return state
 
 
@@ -128,7 +128,7 @@ def test_a_service_is_taken_up_where_it_is_found_whatever_the_old_record_said():
 def test_nothing_is_started_until_every_node_has_answered():
     state = begun()
     nodes = {name: answered(state, name, False) for name in NODES}
-    waiting = rounds(state, {**nodes, "n3": node_seen("n3")})
+    waiting = rounds(state, {**nodes, "n3": observed_node("n3")})
     assert waiting.services["web"].state is ServiceState.PROBE
     assert "n3 has not reported since the records" in waiting.services["web"].reason
     web = rounds(state, nodes).services["web"]
@@ -140,14 +140,14 @@ def test_an_answer_from_before_a_node_says_what_it_is_at_work_on_does_not_count(
     state = begun()
     nodes = {name: answered(state, name, False) for name in NODES}
     old = report("n3", generation=2)
-    state = rounds(state, {**nodes, "n3": node_seen("n3", report=old)})
+    state = rounds(state, {**nodes, "n3": observed_node("n3", report=old)})
     migrating = LocalService(service(), LocalState.MIGRATING, "5.9")
     busy = replace(report("n3", generation=3), services={"web": migrating})
-    state = rounds(state, {**nodes, "n3": node_seen("n3", report=busy)})
+    state = rounds(state, {**nodes, "n3": observed_node("n3", report=busy)})
     assert "n3 is still at work on it" in state.services["web"].reason
     asked = state.services["web"].uid
     gone = report("n3", generation=3, found={asked: False})
-    state = rounds(state, {**nodes, "n3": node_seen("n3", report=gone)})
+    state = rounds(state, {**nodes, "n3": observed_node("n3", report=gone)})
     web = state.services["web"]
     assert (web.state, web.uid != asked) == (ServiceState.PROBE, True)
     nodes = {name: answered(state, name, name == "n2") for name in NODES}
@@ -157,7 +157,7 @@ def test_an_answer_from_before_a_node_says_what_it_is_at_work_on_does_not_count(
 def test_an_expired_lease_is_not_enough_for_a_node_that_cannot_answer():
     state = begun()
     nodes = {name: answered(state, name, False) for name in NODES}
-    silent = node_seen("n3", heartbeat_age=99.0, answer=Answer.NO, lease=LeaseSight.DEAD)
+    silent = observed_node("n3", heartbeat_age=99.0, answer=Answer.NO, lease=LeaseSight.DEAD)
     after = rounds(state, {**nodes, "n3": silent})
     assert after.nodes["n3"].state is NodeState.FENCE
     assert after.services["web"].state is ServiceState.PROBE

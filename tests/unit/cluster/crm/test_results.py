@@ -12,7 +12,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.
     Memory,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.step import (
-    LocalSeen,
+    LocalObservation,
     resume,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.jobs import (
@@ -42,14 +42,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
-    node_seen,
+    desired,
+    observed,
+    observed_node,
     report,
-    seen,
     service,
     started,
     state,
     step,
-    wanted,
 )
 
 WEB = service()
@@ -66,11 +66,11 @@ WEB = service()
 )
 def test_the_result_in_the_report_of_a_suspect_is_not_believed(status) -> None:
     results = {status.uid: CommandResult("web", Outcome.FAILED, "failed", 999.0)}
-    silent = node_seen(
+    silent = observed_node(
         "n1", heartbeat_age=4.0, answer=Answer.YES, report=report("n1", results=results)
     )
     suspect = {"n1": NodeStatus(NodeState.SUSPECT, boot="n1-boot1")}
-    taken = step(state({"web": status}, suspect), seen(wanted(WEB), {"n1": silent}))
+    taken = step(state({"web": status}, suspect), observed(desired(WEB), {"n1": silent}))
     assert taken.state.nodes["n1"].state is NodeState.SUSPECT
     assert taken.state.services["web"] == status
 
@@ -86,7 +86,7 @@ def test_a_stop_for_a_reason_of_the_nodes_own_does_not_answer_the_managers_comma
     }
     answers = {
         purpose: local_step.step(
-            before, Memory(), LocalSeen(50.0, 1000.0, ended=(end,))
+            before, Memory(), LocalObservation(50.0, 1000.0, ended=(end,))
         ).report.results
         for purpose, end in ends.items()
     }
@@ -114,15 +114,15 @@ def test_a_new_lrm_answers_no_probe_by_its_predecessor_and_knows_what_comes_live
 def test_the_answer_to_a_probe_is_kept_for_as_long_as_it_is_asked(status, probes, kept) -> None:
     before = Report("n1", "n1-boot1", found={"7.3": False})
     record = state({"web": status}, probes=probes)
-    taken = local_step.step(before, Memory(), LocalSeen(50.0, 1000.0, record, wanted(WEB)))
+    taken = local_step.step(before, Memory(), LocalObservation(50.0, 1000.0, record, desired(WEB)))
     assert set(taken.report.found) == kept
 
 
 def test_a_node_whose_same_start_writes_again_is_not_dead_whatever_its_device_says() -> None:
     to_be_fenced = NodeStatus(NodeState.FENCE, reason="silent", boot="n1-boot1")
-    look = seen(
-        wanted(WEB),
-        {"n1": node_seen("n1", heartbeat_age=0.5)},
+    look = observed(
+        desired(WEB),
+        {"n1": observed_node("n1", heartbeat_age=0.5)},
         fences=(FenceReport("n1", True, "its device reports off", 990.0, 995.0),),
     )
     before = state({"web": started("n1")}, {"n1": to_be_fenced})
@@ -145,9 +145,9 @@ def test_a_moved_service_starts_after_the_one_that_moves_with_it(base, waits) ->
     moving = started("n1", front, state=ServiceState.RELOCATE, target="n2", reason="n1 drains")
     there = started("n3", service("base"), state=ServiceState(base), target="n2", uid="7.2")
     results = {"7.1": CommandResult("front", Outcome.OK, "stopped")}
-    look = seen(
-        wanted(service("base"), front),
-        {"n1": node_seen("n1", report=report("n1", results=results))},
+    look = observed(
+        desired(service("base"), front),
+        {"n1": observed_node("n1", report=report("n1", results=results))},
     )
     after = step(state({"base": there, "front": moving}), look).state.services["front"]
     assert (after.state is ServiceState.STOPPED) == waits

@@ -28,7 +28,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     Answer,
-    KeepaliveSeen,
+    ObservedKeepalive,
     Timing,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.profiles import (
@@ -167,7 +167,7 @@ class Watching:
         self.now += after
         if sends:
             at = self.now - 0.05
-            self.watch.note_keepalives("n2", [KeepaliveSeen(at, self.works)])
+            self.watch.note_keepalives("n2", [ObservedKeepalive(at, self.works)])
         self.watch.begin_look(self.now)
         self.beat += beats
         self.watch.note_block("n2", self.beat, self.now)
@@ -176,8 +176,8 @@ class Watching:
 
     def verdicts(self, looks: int, **signs) -> list[Verdict]:
         """Return the verdict after each of so many looks."""
-        seen = [self.look(**signs) for _look in range(looks)]
-        return [judge(one, "", self.watch.settings.timing).verdict for one in seen]
+        observed = [self.look(**signs) for _look in range(looks)]
+        return [judge(one, "", self.watch.settings.timing).verdict for one in observed]
 
 
 def test_a_node_that_is_silent_on_both_ways_is_fenced_soon() -> None:
@@ -222,9 +222,9 @@ def test_an_observer_that_did_not_look_counts_no_silence() -> None:
 def test_a_node_whose_lrm_hangs_is_seen_to_live() -> None:
     watching = Watching()
     watching.works = False
-    seen = [watching.look(beats=False) for _look in range(20)]
-    assert {one.short_limit for one in seen} == {0.0}
-    assert seen[-1].answer is Answer.YES
+    observed = [watching.look(beats=False) for _look in range(20)]
+    assert {one.short_limit for one in observed} == {0.0}
+    assert observed[-1].answer is Answer.YES
 
 
 def test_the_next_look_comes_when_the_silence_is_long_enough() -> None:
@@ -257,5 +257,5 @@ def test_a_node_that_was_asked_is_judged_as_soon_as_it_had_its_time_to_answer() 
     watching.look(beats=False, sends=False, after=ANSWER_WAIT - late)
     due = watching.watch.due(watching.now)
     assert due - watching.now == pytest.approx(late + 0.01)
-    seen = watching.look(beats=False, sends=False, after=due - watching.now)
-    assert seen.answer is Answer.NO
+    observed = watching.look(beats=False, sends=False, after=due - watching.now)
+    assert observed.answer is Answer.NO

@@ -29,14 +29,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
-    node_seen,
+    desired,
+    observed,
+    observed_node,
     report,
-    seen,
     service,
     started,
     state,
     verified_off,
-    wanted,
 )
 
 STOPPED = ServiceStatus(ServiceState.STOPPED)
@@ -109,7 +109,7 @@ def drained(*nodes):
 )
 def test_the_best_node_is_chosen(services, changes, node) -> None:
     before = state({"web": STOPPED, **services})
-    choice = choose("web", before, seen(wanted(WEB, DB, **changes)))
+    choice = choose("web", before, observed(desired(WEB, DB, **changes)))
     assert choice.node == node
     assert choice.reason
 
@@ -119,9 +119,15 @@ def test_the_best_node_is_chosen(services, changes, node) -> None:
     [
         ({"n1": NodeStatus(NodeState.FENCE)}, {}, {}, (), "it is fence"),
         ({"n1": NodeStatus(NodeState.OFF, proof=verified_off())}, {}, {}, (), "it is off"),
-        ({}, {"n1": node_seen("n1", report=None)}, {}, (), "not reported"),
-        ({}, {"n1": node_seen("n1", beats=False)}, {}, (), "not observed"),
-        ({}, {"n1": node_seen("n1", report=report("n1", lease_lost=True))}, {}, (), "host lease"),
+        ({}, {"n1": observed_node("n1", report=None)}, {}, (), "not reported"),
+        ({}, {"n1": observed_node("n1", beats=False)}, {}, (), "not observed"),
+        (
+            {},
+            {"n1": observed_node("n1", report=report("n1", lease_lost=True))},
+            {},
+            (),
+            "host lease",
+        ),
         ({}, {}, {"maintenance": drained("n1")}, (), "maintenance"),
         ({}, {}, {"node_rules": where({"n2": 1}, strict=True)}, (), "rule 'where'"),
         (
@@ -147,7 +153,7 @@ def test_the_best_node_is_chosen(services, changes, node) -> None:
         ({}, {}, {}, ("n1",), "its start failed there"),
         (
             {},
-            {"n1": node_seen("n1", report=report("n1", allowed_agents=("*", "!ocf:*")))},
+            {"n1": observed_node("n1", report=report("n1", allowed_agents=("*", "!ocf:*")))},
             {},
             (),
             "its allowed_agents (*, !ocf:*) do not allow",
@@ -156,14 +162,14 @@ def test_the_best_node_is_chosen(services, changes, node) -> None:
 )
 def test_each_node_that_cannot_take_it_has_its_reason(nodes, looks, changes, failed, named) -> None:
     before = state({"web": ServiceStatus(ServiceState.STOPPED, failed_nodes=failed)}, nodes)
-    choice = choose("web", before, seen(wanted(WEB, DB, **changes), looks))
+    choice = choose("web", before, observed(desired(WEB, DB, **changes), looks))
     assert choice.node != "n1"
     assert named in choice.rejected["n1"]
 
 
 def test_when_no_node_fits_the_reason_names_them_all() -> None:
     rule = where({"n1": 1, "n2": 1}, strict=True)
-    look = seen(wanted(WEB, node_rules=rule, maintenance=drained("n1")))
+    look = observed(desired(WEB, node_rules=rule, maintenance=drained("n1")))
     before = state({"web": STOPPED}, {"n2": NodeStatus(NodeState.SUSPECT)})
     choice = choose("web", before, look)
     assert not choice.node
@@ -209,7 +215,7 @@ def test_when_no_node_fits_the_reason_names_them_all() -> None:
 )
 def test_a_running_service_moves_only_for_a_reason(services, changes, goes_to) -> None:
     before = state({"web": started("n1"), **services})
-    better = better_place("web", before, seen(wanted(WEB, DB, **changes)))
+    better = better_place("web", before, observed(desired(WEB, DB, **changes)))
     assert (better and better.node) == goes_to if goes_to else (not better or not better.node)
     assert (better is None) == (goes_to is None)
     assert better is None or better.reason
@@ -217,12 +223,12 @@ def test_a_running_service_moves_only_for_a_reason(services, changes, goes_to) -
 
 def test_without_failback_a_service_stays_although_another_node_is_preferred() -> None:
     stays = service("web", failback=False)
-    look = seen(wanted(stays, node_rules=where({"n3": 1})))
+    look = observed(desired(stays, node_rules=where({"n3": 1})))
     assert better_place("web", state({"web": started("n1")}), look) is None
 
 
 def test_a_node_that_is_asked_over_the_network_takes_nothing() -> None:
-    look = seen(wanted(WEB), {"n1": node_seen("n1", heartbeat_age=9.0, answer=Answer.NO)})
+    look = observed(desired(WEB), {"n1": observed_node("n1", heartbeat_age=9.0, answer=Answer.NO)})
     before = state({"web": STOPPED}, {"n1": NodeStatus(NodeState.SUSPECT)})
     assert choose("web", before, look).node == "n2"
 
@@ -237,20 +243,22 @@ def test_what_is_kept_together_returns_from_a_maintenance_if_all_of_it_would(
         "web": started("n1", maintenance_node="n2"),
         "db": started("n1", maintenance_node=maintenance_node),
     }
-    look = seen(wanted(WEB, DB, service_rules=pair("together")))
+    look = observed(desired(WEB, DB, service_rules=pair("together")))
     found = better_place("web", state(services), look)
     assert (found.node if found is not None else None) == node
 
 
 def test_nothing_is_started_on_a_node_whose_lrm_is_about_to_be_started_anew() -> None:
-    away = node_seen("n1", report=report("n1", mode=Mode.RESTART))
-    chosen = choose("web", state({"web": STOPPED}), seen(wanted(WEB), {"n1": away}))
+    away = observed_node("n1", report=report("n1", mode=Mode.RESTART))
+    chosen = choose("web", state({"web": STOPPED}), observed(desired(WEB), {"n1": away}))
     assert chosen.node == "n2"
     assert "restarted" in chosen.rejected["n1"]
 
 
 def test_nothing_goes_to_a_node_that_says_that_it_can_do_nothing():
-    nodes = {"n1": node_seen("n1", problem="its LRM does nothing, as its record is not written")}
-    chosen = choose("web", state({"web": STOPPED}), seen(wanted(WEB), nodes))
+    nodes = {
+        "n1": observed_node("n1", problem="its LRM does nothing, as its record is not written")
+    }
+    chosen = choose("web", state({"web": STOPPED}), observed(desired(WEB), nodes))
     assert chosen.node != "n1"
     assert chosen.rejected["n1"] == "its LRM does nothing, as its record is not written"

@@ -45,22 +45,22 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
+    desired,
     fence_time,
     lease_expired,
-    node_seen,
+    observed,
+    observed_node,
     pending,
     says,
-    seen,
     service,
     started,
     state,
     step,
     verified_off,
-    wanted,
 )
 
 INTENT = Intent("n1", "n1 is the manager: silent", 990.0, 995.0, epoch=7)
-SILENT = node_seen("n1", heartbeat_age=5.0, answer=Answer.NO)
+SILENT = observed_node("n1", heartbeat_age=5.0, answer=Answer.NO)
 
 
 def test_a_new_manager_takes_the_last_state_under_its_own_epoch() -> None:
@@ -92,7 +92,7 @@ def test_a_new_manager_takes_the_last_state_under_its_own_epoch() -> None:
     ],
 )
 def test_a_new_configuration_is_in_the_history_with_its_author_once(author, text, node) -> None:
-    look = seen(replace(wanted(), version=6, changed_by=author))
+    look = observed(replace(desired(), version=6, changed_by=author))
     taken = step(state(), look)
     events = [event for event in taken.state.events if event.kind == "configuration"]
     assert [(event.text, event.node) for event in events] == [(text, node)]
@@ -145,7 +145,7 @@ def test_a_candidates_fence_becomes_part_of_the_state() -> None:
 
 
 def test_a_fence_by_a_candidate_ends_with_its_node_switched_on_again_even_if_idle() -> None:
-    taken = step(take_over(state(), 8, "n2", 1000.0, INTENT), seen(wanted(), {"n1": SILENT}))
+    taken = step(take_over(state(), 8, "n2", 1000.0, INTENT), observed(desired(), {"n1": SILENT}))
     assert [order.node for order in taken.fences] == ["n1"]
 
 
@@ -164,11 +164,11 @@ def test_a_manager_that_is_fenced_may_run_what_it_reports_whatever_proved_it_dea
     stopped = ServiceStatus(ServiceState.STOPPED, last_node="n2")
     last = take_over(state({"web": stopped}, {"n1": off}), 8, "n2", 1000.0, INTENT)
     silent = replace(SILENT, report=says("n1", local=LocalState.RUNNING).report)
-    waits = step(last, seen(wanted(service()), {"n1": silent}), 3).state
+    waits = step(last, observed(desired(service()), {"n1": silent}), 3).state
     assert waits.services["web"].state is ServiceState.STOPPED
     assert waits.services["web"].reason == "n1 reports that it still has it"
     told = FenceReport("n1", True, "its device reports off", 1000.0, 1001.0)
-    proved = step(waits, seen(wanted(service()), {"n1": silent}, fences=(told,))).state
+    proved = step(waits, observed(desired(service()), {"n1": silent}, fences=(told,))).state
     assert proved.nodes["n1"].proved_by == "its device reports off"
     assert proved.services["web"].state is ServiceState.REQUEST_START
 
@@ -189,9 +189,9 @@ def test_an_old_intent_changes_nothing(last, intent) -> None:
 
 def test_a_candidates_fence_may_yet_arrive_whatever_its_clock_says_of_when_it_was_sent() -> None:
     hour_ago = replace(INTENT, recorded=INTENT.recorded - 3600.0)
-    back = step(take_over(state(), 8, "n2", 1000.0, hour_ago), seen(wanted()))
+    back = step(take_over(state(), 8, "n2", 1000.0, hour_ago), observed(desired()))
     assert back.state.nodes["n1"].state is NodeState.ONLINE
-    gone = step(back.state, seen(wanted(), {"n1": SILENT}))
+    gone = step(back.state, observed(desired(), {"n1": SILENT}))
     assert gone.state.nodes["n1"].state is NodeState.FENCE
 
 
@@ -205,55 +205,55 @@ def test_a_manager_whose_successor_was_fenced_before_it_wrote_may_have_been_fenc
 
 RUNNING = {"n1": says("n1", Outcome.OK, LocalState.RUNNING)}
 QUIET = {
-    "a running service": (state({"web": started("n1")}), wanted(service()), RUNNING),
+    "a running service": (state({"web": started("n1")}), desired(service()), RUNNING),
     "a settled service": (
         state({"web": started("n1")}),
-        wanted(service()),
+        desired(service()),
         {"n1": says("n1", Outcome.OK, LocalState.RUNNING, settled=True)},
     ),
     "a service that starts": (
         state({"web": started("n1", state=ServiceState.REQUEST_START)}),
-        wanted(service()),
+        desired(service()),
         {},
     ),
     "a stopped service": (
         state({"web": ServiceStatus(ServiceState.STOPPED)}),
-        wanted(service(state="stopped")),
+        desired(service(state="stopped")),
         {},
     ),
     "an error": (
         state({"web": started("n1", state=ServiceState.ERROR)}),
-        wanted(service()),
+        desired(service()),
         {"n1": says("n1", Outcome.BLOCKED, LocalState.BLOCKED)},
     ),
     "an error nowhere": (
         state({"web": started("", state=ServiceState.ERROR)}),
-        wanted(service()),
+        desired(service()),
         {},
     ),
     "no node": (
         state({"web": ServiceStatus(ServiceState.STOPPED, failed_nodes=("n1", "n2", "n3"))}),
-        wanted(service()),
+        desired(service()),
         {},
     ),
     "a blocked drain": (
         state({"web": started("n1")}),
-        wanted(service(), maintenance={node: Maintenance() for node in ("n1", "n2", "n3")}),
+        desired(service(), maintenance={node: Maintenance() for node in ("n1", "n2", "n3")}),
         RUNNING,
     ),
-    "a probe that waits": (state(), wanted(service()), {}),
+    "a probe that waits": (state(), desired(service()), {}),
     "a dead node": (
         state(
             {},
             {"n1": NodeStatus(NodeState.OFF, boot="n1-boot1", fenced=(9.0,), proof=verified_off())},
         ),
-        wanted(),
+        desired(),
         {"n1": SILENT},
     ),
-    "an idle node that is gone": (state(), wanted(), {"n1": SILENT}),
+    "an idle node that is gone": (state(), desired(), {"n1": SILENT}),
     "a node that never came": (
         state({}, {"n1": NodeStatus()}),
-        wanted(),
+        desired(),
         {"n1": replace(SILENT, report=None)},
     ),
 }
@@ -261,9 +261,9 @@ QUIET = {
 
 @pytest.mark.parametrize("case", QUIET)
 def test_when_nothing_changes_nothing_is_written(case) -> None:
-    before, wanted_, nodes = QUIET[case]
-    settled = step(before, seen(wanted_, nodes), rounds=3).state
-    later = replace(seen(wanted_, nodes), now=120.0, wall=1020.0)
+    before, desired_, nodes = QUIET[case]
+    settled = step(before, observed(desired_, nodes), rounds=3).state
+    later = replace(observed(desired_, nodes), now=120.0, wall=1020.0)
     taken = step(settled, later)
     assert taken.state == settled
     assert not taken.fences
@@ -275,7 +275,7 @@ def test_a_node_that_left_the_configuration_is_dropped_once_nothing_is_on_it() -
         "n8": NodeStatus(NodeState.OFF, fenced=(9.0,), proof=verified_off()),
         "n9": NodeStatus(NodeState.FENCE),
     }
-    taken = step(state({"web": started("n9")}, nodes), seen(wanted(service())))
+    taken = step(state({"web": started("n9")}, nodes), observed(desired(service())))
     assert "n8" not in taken.state.nodes
     assert "n9" in taken.state.nodes
     assert not taken.fences
@@ -283,7 +283,7 @@ def test_a_node_that_left_the_configuration_is_dropped_once_nothing_is_on_it() -
 
 
 def test_the_record_names_the_configuration_it_was_made_from() -> None:
-    taken = step(state(), replace(seen(replace(wanted(), version=5)), config_slot=3))
+    taken = step(state(), replace(observed(replace(desired(), version=5)), config_slot=3))
     assert (taken.state.config_version, taken.state.config_slot) == (5, 3)
 
 
@@ -298,6 +298,6 @@ def test_the_history_and_the_failovers_keep_within_their_bounds() -> None:
 
 @pytest.mark.parametrize("case", QUIET)
 def test_a_state_comes_back_from_its_record_whatever_a_newer_version_adds(case) -> None:
-    before = step(QUIET[case][0], seen(QUIET[case][1], QUIET[case][2])).state
+    before = step(QUIET[case][0], observed(QUIET[case][1], QUIET[case][2])).state
     document = {**state_document(before), "from the future": 1}
     assert state_from_document(document) == before

@@ -23,14 +23,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
+    desired,
+    observed,
     says,
-    seen,
     service,
     started,
     state,
     step,
     verified_off,
-    wanted,
 )
 
 STOPPED = ServiceStatus(ServiceState.STOPPED, last_node="n1")
@@ -39,9 +39,9 @@ OFF = NodeStatus(NodeState.OFF, proof=verified_off("n2 is off"), boot="n2-boot1"
 
 
 def web(status, look, nodes=None):
-    return step(state({"web": status}, nodes), seen(wanted(service()), look), 3).state.services[
-        "web"
-    ]
+    return step(
+        state({"web": status}, nodes), observed(desired(service()), look), 3
+    ).state.services["web"]
 
 
 @pytest.mark.parametrize("status", [STOPPED, RECOVERY], ids=["stopped", "recovery"])
@@ -55,8 +55,8 @@ def test_a_start_waits_for_the_node_that_reports_the_service(status, local):
 
 def test_it_starts_once_that_node_does_not_report_it_any_more():
     look = {"n2": says("n2", local=LocalState.RUNNING, uid="6.1")}
-    waiting = step(state({"web": STOPPED}), seen(wanted(service()), look)).state
-    after = step(waiting, seen(wanted(service())), 3).state.services["web"]
+    waiting = step(state({"web": STOPPED}), observed(desired(service()), look)).state
+    after = step(waiting, observed(desired(service())), 3).state.services["web"]
     assert (after.state, after.node) == (ServiceState.REQUEST_START, "n1")
 
 

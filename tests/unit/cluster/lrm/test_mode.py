@@ -40,26 +40,26 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
+    desired,
     service,
     started,
     state,
-    wanted,
 )
 
 WEB = service(live_migration=True)
 RUNS = LocalService(WEB, LocalState.RUNNING, "7.1")
 
 
-def look(state_, wanted_=None, **changes):
-    return step.LocalSeen(100.0, 1000.0, state_, wanted_ or wanted(WEB), **changes)
+def look(state_, desired_=None, **changes):
+    return step.LocalObservation(100.0, 1000.0, state_, desired_ or desired(WEB), **changes)
 
 
 def lrm(phase=Phase.ACTIVE, **changes):
     return Report("n1", "n1-boot1", phase=phase, services={"web": RUNS}, **changes)
 
 
-def turn(report, seen, memory=None):
-    return step.step(report, memory or step.Memory(), seen)
+def turn(report, observed, memory=None):
+    return step.step(report, memory or step.Memory(), observed)
 
 
 @pytest.mark.parametrize(
@@ -76,13 +76,13 @@ def turn(report, seen, memory=None):
     ],
 )
 def test_what_a_shutdown_means_is_the_policy(policy, shutdown, mode) -> None:
-    asked = wanted(WEB, policy=Policy(shutdown=policy))
+    asked = desired(WEB, policy=Policy(shutdown=policy))
     taken = turn(lrm(), look(state({"web": started("n1")}), asked, shutdown=shutdown))
     assert taken.report.mode is mode
 
 
 def test_a_declared_maintenance_goes_before_the_policy() -> None:
-    asked = wanted(WEB, maintenance={"n1": Maintenance()})
+    asked = desired(WEB, maintenance={"n1": Maintenance()})
     taken = turn(lrm(), look(state({"web": started("n1")}), asked, shutdown="poweroff"))
     assert taken.report.mode is Mode.MAINTENANCE
 
@@ -95,7 +95,7 @@ def test_a_declared_maintenance_goes_before_the_policy() -> None:
 def test_an_lrm_says_that_its_node_goes_down_until_the_next_start(
     policy, shutdown, expected
 ) -> None:
-    told = wanted(WEB, policy=Policy(shutdown=policy))
+    told = desired(WEB, policy=Policy(shutdown=policy))
     taken = turn(lrm(), look(state({"web": started("n1")}), told, shutdown=shutdown))
     assert taken.report.goes_down == expected
     again, _memory = step.resume(taken.report, "n1", "n1-boot2")
@@ -103,43 +103,43 @@ def test_an_lrm_says_that_its_node_goes_down_until_the_next_start(
 
 
 def test_the_mode_is_published_before_the_services_are_stopped() -> None:
-    seen = look(state({"web": started("n1")}), shutdown="poweroff")
-    first = turn(lrm(), seen)
+    observed = look(state({"web": started("n1")}), shutdown="poweroff")
+    first = turn(lrm(), observed)
     assert not [job for job in first.jobs if job.kind is JobKind.STOP]
-    second = turn(first.report, seen, first.memory)
+    second = turn(first.report, observed, first.memory)
     assert [job.kind for job in second.jobs] == [JobKind.STOP]
 
 
 def test_a_restart_of_the_lrm_alone_leaves_the_services_running() -> None:
-    seen = look(state({"web": started("n1")}), shutdown="restart")
-    first = turn(lrm(), seen)
-    second = turn(first.report, seen, first.memory)
+    observed = look(state({"web": started("n1")}), shutdown="restart")
+    first = turn(lrm(), observed)
+    second = turn(first.report, observed, first.memory)
     assert not [job for job in (*first.jobs, *second.jobs) if job.kind is JobKind.STOP]
     assert not second.ends
     frozen = started("n1", state=ServiceState.FREEZE, before="started")
-    idle = replace(seen, state=state({"web": frozen}))
+    idle = replace(observed, state=state({"web": frozen}))
     assert turn(second.report, idle, second.memory).ends
 
 
 def test_an_lrm_whose_service_cannot_be_stopped_does_not_end() -> None:
-    seen = look(state({"web": started("n1")}), shutdown="poweroff")
+    observed = look(state({"web": started("n1")}), shutdown="poweroff")
     blocked = replace(RUNS, state=LocalState.BLOCKED)
     report = lrm(mode=Mode.SHUTDOWN)
-    assert not turn(replace(report, services={"web": blocked}), seen).ends
+    assert not turn(replace(report, services={"web": blocked}), observed).ends
     stopped = replace(RUNS, state=LocalState.STOPPED)
-    assert turn(replace(report, services={"web": stopped}), seen).ends
+    assert turn(replace(report, services={"web": stopped}), observed).ends
 
 
 @pytest.mark.parametrize("waited", [1.0, 60.0])
 def test_what_is_frozen_already_is_stopped_before_a_reboot_goes_on(waited) -> None:
     frozen = state({"web": started("n1", state=ServiceState.FREEZE, before="started")})
-    seen = look(frozen, shutdown="reboot", shutdown_for=waited)
-    first = turn(lrm(), seen)
+    observed = look(frozen, shutdown="reboot", shutdown_for=waited)
+    first = turn(lrm(), observed)
     assert not first.ends
-    second = turn(first.report, seen, first.memory)
+    second = turn(first.report, observed, first.memory)
     assert [job.kind for job in second.jobs] == [JobKind.STOP]
     stopped = {"web": replace(RUNS, state=LocalState.STOPPED)}
-    assert turn(replace(second.report, services=stopped), seen).ends
+    assert turn(replace(second.report, services=stopped), observed).ends
 
 
 @pytest.mark.parametrize(
@@ -157,12 +157,12 @@ def test_what_is_frozen_already_is_stopped_before_a_reboot_goes_on(waited) -> No
 def test_a_node_waits_for_what_comes_while_it_runs_before_it_goes_down(
     shutdown, coming, waited, ends
 ) -> None:
-    asked = wanted(WEB, policy=Policy(shutdown_timeout=60.0))
+    asked = desired(WEB, policy=Policy(shutdown_timeout=60.0))
     moving = state({"web": started("n2", target="n1", **coming)})
     mode = Mode.SHUTDOWN if shutdown == "poweroff" else Mode.RESTART
     empty = Report("n1", "n1-boot1", phase=Phase.ACTIVE, mode=mode)
-    seen = look(moving, asked, shutdown=shutdown, shutdown_for=waited)
-    assert turn(empty, seen).ends is ends
+    observed = look(moving, asked, shutdown=shutdown, shutdown_for=waited)
+    assert turn(empty, observed).ends is ends
 
 
 @pytest.mark.parametrize("waited", [1.0, 60.0])
@@ -173,23 +173,27 @@ def test_a_reboot_goes_on_once_what_cannot_be_stopped_is_in_error(waited) -> Non
         services={"web": replace(RUNS, state=LocalState.BLOCKED)},
         accepted={"7.1": "web"},
     )
-    seen = look(in_error, shutdown="reboot", shutdown_for=waited)
-    assert turn(report, seen, step.Memory()).ends
+    observed = look(in_error, shutdown="reboot", shutdown_for=waited)
+    assert turn(report, observed, step.Memory()).ends
 
 
 def test_a_node_that_does_not_become_empty_in_time_stops_what_is_left() -> None:
-    asked = wanted(WEB, policy=Policy(shutdown="migrate", shutdown_timeout=60.0))
+    asked = desired(WEB, policy=Policy(shutdown="migrate", shutdown_timeout=60.0))
     for waited, mode in ((59.0, Mode.MAINTENANCE), (60.0, Mode.SHUTDOWN)):
-        seen = look(state({"web": started("n1")}), asked, shutdown="reboot", shutdown_for=waited)
-        assert turn(lrm(), seen).report.mode is mode
-    drained = wanted(WEB, maintenance={"n1": Maintenance()}, policy=Policy(shutdown_timeout=60.0))
+        observed = look(
+            state({"web": started("n1")}), asked, shutdown="reboot", shutdown_for=waited
+        )
+        assert turn(lrm(), observed).report.mode is mode
+    drained = desired(WEB, maintenance={"n1": Maintenance()}, policy=Policy(shutdown_timeout=60.0))
     for shutdown, mode in (("poweroff", Mode.SHUTDOWN), ("", Mode.MAINTENANCE)):
-        seen = look(state({"web": started("n1")}), drained, shutdown=shutdown, shutdown_for=99.0)
-        assert turn(lrm(), seen).report.mode is mode
+        observed = look(
+            state({"web": started("n1")}), drained, shutdown=shutdown, shutdown_for=99.0
+        )
+        assert turn(lrm(), observed).report.mode is mode
 
 
 def test_an_emptied_node_says_that_it_goes_away_before_it_does() -> None:
-    asked = wanted(WEB, maintenance={"n1": Maintenance()})
+    asked = desired(WEB, maintenance={"n1": Maintenance()})
     empty = replace(lrm(Phase.MAINTENANCE, mode=Mode.SHUTDOWN), services={})
     taken = turn(empty, look(state({"web": started("n2")}), asked, shutdown="poweroff"))
     assert taken.ends
@@ -200,22 +204,22 @@ def test_what_nobody_moves_as_the_cluster_is_disarmed_is_stopped_before_its_node
     None
 ):
     frozen = state({"web": started("n1", state=ServiceState.FREEZE)}, disarm="disarmed")
-    asked = wanted(WEB, disarm="freeze", policy=Policy(shutdown="migrate"))
-    seen = look(frozen, asked, shutdown="reboot")
-    first = turn(lrm(), seen)
+    asked = desired(WEB, disarm="freeze", policy=Policy(shutdown="migrate"))
+    observed = look(frozen, asked, shutdown="reboot")
+    first = turn(lrm(), observed)
     assert not first.ends
-    second = turn(first.report, seen, first.memory)
+    second = turn(first.report, observed, first.memory)
     assert [job.kind for job in second.jobs] == [JobKind.STOP]
 
 
 def test_an_lrm_of_a_drained_node_that_is_started_anew_waits_for_nothing() -> None:
-    drained = wanted(WEB, maintenance={"n1": Maintenance()}, policy=Policy(shutdown_timeout=60.0))
-    seen = look(state({"web": started("n1")}), drained, shutdown="restart", shutdown_for=99.0)
-    assert turn(lrm(), seen).report.mode is Mode.RESTART
+    drained = desired(WEB, maintenance={"n1": Maintenance()}, policy=Policy(shutdown_timeout=60.0))
+    observed = look(state({"web": started("n1")}), drained, shutdown="restart", shutdown_for=99.0)
+    assert turn(lrm(), observed).report.mode is Mode.RESTART
 
 
 def test_an_emptied_node_goes_down_with_what_cannot_be_stopped_in_error() -> None:
-    asked = wanted(WEB, policy=Policy(shutdown="migrate"))
+    asked = desired(WEB, policy=Policy(shutdown="migrate"))
     stuck = {"web": replace(RUNS, state=LocalState.BLOCKED)}
     blocked = replace(lrm(), services=stuck, accepted={"7.1": "web"})
     in_error = state({"web": started("n1", state=ServiceState.ERROR)})
@@ -232,9 +236,9 @@ def test_without_a_manager_that_freezes_an_lrm_ends_when_it_safely_can(
 ) -> None:
     local_ = RUNS if running else replace(RUNS, state=LocalState.STOPPED)
     report = replace(lrm(mode=Mode.RESTART), services={"web": local_})
-    seen = look(state({"web": started("n1")}), shutdown=shutdown, shutdown_for=9.0)
-    assert not turn(report, seen, step.Memory()).ends
-    later = replace(seen, shutdown_for=10.0)
+    observed = look(state({"web": started("n1")}), shutdown=shutdown, shutdown_for=9.0)
+    assert not turn(report, observed, step.Memory()).ends
+    later = replace(observed, shutdown_for=10.0)
     assert turn(report, later, step.Memory()).ends == ends
 
 
@@ -286,10 +290,10 @@ def test_without_a_renewed_lease_nothing_is_started(trouble) -> None:
 
 
 def test_a_late_renewal_alone_stops_nothing() -> None:
-    seen = look(state({"web": started("n1")}))
-    late = turn(lrm(), replace(seen, renewal_trouble="was not renewed"))
+    observed = look(state({"web": started("n1")}))
+    late = turn(lrm(), replace(observed, renewal_trouble="was not renewed"))
     assert not [job for job in late.jobs if job.kind is JobKind.STOP]
-    lost = turn(lrm(), replace(seen, lease_trouble="was not renewed"))
+    lost = turn(lrm(), replace(observed, lease_trouble="was not renewed"))
     assert [job.kind for job in lost.jobs] == [JobKind.STOP]
 
 
@@ -317,8 +321,8 @@ def test_a_node_without_its_storage_goes_down_as_soon_as_nothing_runs_there(
 ) -> None:
     web = replace(RUNS, state=state_of_web)
     report = replace(lrm(mode=Mode.SHUTDOWN, phase=Phase.LOST), services={"web": web})
-    seen = look(None, shutdown=shutdown, shutdown_for=60.0, **{trouble: "was not renewed"})
-    assert turn(report, seen).ends is ends
+    observed = look(None, shutdown=shutdown, shutdown_for=60.0, **{trouble: "was not renewed"})
+    assert turn(report, observed).ends is ends
 
 
 def test_a_disarmed_lrm_lets_go_of_the_watchdog_and_watches_nothing() -> None:
@@ -338,8 +342,8 @@ def test_what_may_be_moved_by_hand_is_forgotten_while_disarmed() -> None:
 
 
 def test_an_ignored_service_is_watched_no_longer() -> None:
-    seen = look(state({}), wanted(replace(WEB, ignored=True)))
-    assert not turn(lrm(), seen).report.services
+    observed = look(state({}), desired(replace(WEB, ignored=True)))
+    assert not turn(lrm(), observed).report.services
 
 
 COMING = started("n2", state=ServiceState.MIGRATE, target="n1")
@@ -364,8 +368,8 @@ def test_what_may_come_while_it_runs_binds_its_target_to_the_watchdog(status, ex
 
 def test_what_comes_is_expected_for_as_long_as_nothing_else_can_be_read() -> None:
     waits = replace(lrm(), services={}, coming=("web",))
-    for seen in (look(None), look(None, lease_trouble="was not renewed")):
-        assert turn(waits, seen).report.binds_watchdog(waits)
+    for observed in (look(None), look(None, lease_trouble="was not renewed")):
+        assert turn(waits, observed).report.binds_watchdog(waits)
     elsewhere = look(state({"web": started("n2")}), lease_trouble="was not renewed")
     assert not turn(waits, elsewhere).report.binds_watchdog(waits)
 
@@ -373,13 +377,13 @@ def test_what_comes_is_expected_for_as_long_as_nothing_else_can_be_read() -> Non
 def migration(outcome):
     asked = started("n1", state=ServiceState.MIGRATE, target="n2", uid="7.2")
     assert not turn(lrm(), look(state({"web": asked}))).jobs
-    seen = look(state({"web": replace(asked, expected=True)}))
-    begun = turn(lrm(), seen)
+    observed = look(state({"web": replace(asked, expected=True)}))
+    begun = turn(lrm(), observed)
     job = begun.jobs[0]
     assert (job.kind, job.other) == (JobKind.MIGRATE, "n2")
     assert "7.2" in begun.report.accepted
     end = JobEnd(job, outcome, text="text")
-    return turn(begun.report, replace(seen, ended=(end,)), begun.memory).report
+    return turn(begun.report, replace(observed, ended=(end,)), begun.memory).report
 
 
 def test_a_migration_is_answered_by_what_became_of_it() -> None:

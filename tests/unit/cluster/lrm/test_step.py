@@ -11,7 +11,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.
     Memory,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.step import (
-    LocalSeen,
+    LocalObservation,
     resume,
     step,
 )
@@ -49,11 +49,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     clean_shutdown,
+    desired,
     service,
     started,
     state,
     verified_off,
-    wanted,
 )
 
 WEB = service()
@@ -62,14 +62,14 @@ CHANGED = replace(WEB, resources=(replace(WEB.resources[0], parameters={"x": "2"
 NOTHING = Memory()
 
 
-def look(status=None, wanted_=None, *, ends=(), busy=(), **changes):
+def look(status=None, desired_=None, *, ends=(), busy=(), **changes):
     """Return what the LRM of n1 sees; *status* is what the manager has of web."""
     record = state({"web": status} if status else {}, **changes.pop("record", {}))
-    return LocalSeen(
+    return LocalObservation(
         now=changes.pop("now", 50.0),
         wall=1000.0,
         state=record,
-        desired=wanted_ or wanted(WEB),
+        desired=desired_ or desired(WEB),
         ended=tuple(ends),
         busy=frozenset(busy),
         **changes,
@@ -160,19 +160,19 @@ def test_the_end_of_a_job_is_published_as_the_commands_result(kind, before, outc
 
 
 def test_a_stop_uses_the_definition_that_was_started() -> None:
-    taken = step(has(LocalState.RUNNING, uid="7.0"), NOTHING, look(STOP, wanted(CHANGED)))
+    taken = step(has(LocalState.RUNNING, uid="7.0"), NOTHING, look(STOP, desired(CHANGED)))
     assert taken.jobs[0].service == WEB
 
 
 def test_a_stop_of_what_nobody_knows_is_not_called_done() -> None:
-    unknown = replace(wanted(), version=1)
+    unknown = replace(desired(), version=1)
     taken = step(Report("n1", "n1-boot1"), NOTHING, look(STOP, unknown))
     assert taken.report.results["7.1"].outcome is Outcome.BLOCKED
 
 
-@pytest.mark.parametrize("wanted_", [wanted(CHANGED), wanted()])
-def test_a_start_of_an_outdated_definition_is_given_back_and_never_begun(wanted_) -> None:
-    taken = step(Report("n1", "n1-boot1"), NOTHING, look(START, wanted_))
+@pytest.mark.parametrize("desired_", [desired(CHANGED), desired()])
+def test_a_start_of_an_outdated_definition_is_given_back_and_never_begun(desired_) -> None:
+    taken = step(Report("n1", "n1-boot1"), NOTHING, look(START, desired_))
     assert taken.report.results["7.1"].outcome is Outcome.REFUSED
     assert not step(taken.report, taken.memory, look(START)).jobs
 
@@ -188,17 +188,17 @@ def test_an_outdated_start_of_what_runs_here_already_stops_it_first() -> None:
     running = Report(
         "n1", "n1-boot1", services={"web": LocalService(WEB, LocalState.RUNNING, "6.9")}
     )
-    taken = step(running, NOTHING, look(START, wanted(CHANGED)))
+    taken = step(running, NOTHING, look(START, desired(CHANGED)))
     assert "7.1" not in taken.report.results
     (job,) = taken.jobs
     assert (job.kind, job.purpose) == (JobKind.STOP, Purpose.INTERRUPTED)
-    ended = replace(look(START, wanted(CHANGED)), ended=(JobEnd(job, Outcome.OK),))
+    ended = replace(look(START, desired(CHANGED)), ended=(JobEnd(job, Outcome.OK),))
     after = step(taken.report, taken.memory, ended)
     assert after.report.results["7.1"].outcome is Outcome.INTERRUPTED
 
 
 def test_a_start_waits_for_the_configuration_it_was_made_from() -> None:
-    older = replace(wanted(CHANGED), version=0)
+    older = replace(desired(CHANGED), version=0)
     for not_yet in (look(START, older), replace(look(START), desired=None)):
         taken = step(Report("n1", "n1-boot1"), NOTHING, not_yet)
         assert not taken.jobs
@@ -265,10 +265,10 @@ def test_what_runs_in_part_after_a_reset_is_not_restarted_but_cleaned_up(elsewhe
 
 
 def test_a_stop_of_what_the_newest_configuration_may_declare_waits_for_that() -> None:
-    newer = replace(look(STOP, wanted()).state, config_version=2)
-    waits = step(Report("n1", "n1-boot1"), NOTHING, replace(look(STOP, wanted()), state=newer))
+    newer = replace(look(STOP, desired()).state, config_version=2)
+    waits = step(Report("n1", "n1-boot1"), NOTHING, replace(look(STOP, desired()), state=newer))
     assert not waits.report.results and not waits.jobs
-    told = step(Report("n1", "n1-boot1"), NOTHING, look(STOP, wanted()))
+    told = step(Report("n1", "n1-boot1"), NOTHING, look(STOP, desired()))
     assert told.report.results["7.1"].outcome is Outcome.BLOCKED
 
 
@@ -293,14 +293,14 @@ def test_what_is_left_to_its_operator_is_not_watched_before_the_manager_let_go_o
     ignored,
 ) -> None:
     due = Memory(running_since={"web": 1.0}, monitor_due={"web": 2.0})
-    asked = wanted(replace(WEB, ignored=ignored))
+    asked = desired(replace(WEB, ignored=ignored))
     taken = step(has(LocalState.RUNNING), due, look(command(ServiceState.STARTED), asked))
     assert jobs(taken) == ([] if ignored else [(JobKind.MONITOR, "web")])
 
 
 def test_a_drained_node_lets_go_of_all_that_is_left_to_the_operator() -> None:
     record = {"disarm": "disarming", "disarm_mode": "ignore"}
-    drained = wanted(WEB, maintenance={"n1": Maintenance("memory")})
+    drained = desired(WEB, maintenance={"n1": Maintenance("memory")})
     taken = step(Report("n1", "n1-boot1"), NOTHING, look(None, drained, record=record))
     assert taken.report.mode is Mode.DISARM
 
@@ -462,11 +462,11 @@ def test_a_report_comes_back_from_its_record_whatever_a_newer_version_adds(local
 
 
 def test_what_was_taken_out_of_the_configuration_unheard_is_stopped() -> None:
-    nothing = wanted()
-    taken = step(has(LocalState.RUNNING), NOTHING, look(wanted_=nothing))
+    nothing = desired()
+    taken = step(has(LocalState.RUNNING), NOTHING, look(desired_=nothing))
     assert jobs(taken) == [(JobKind.STOP, "web")]
     # A configuration older than the manager's says nothing of that.
-    old = look(wanted_=replace(nothing, version=0))
+    old = look(desired_=replace(nothing, version=0))
     assert not [kind for kind, _one in jobs(step(has(LocalState.RUNNING), NOTHING, old))]
 
 
@@ -482,8 +482,8 @@ def probed(sight: Sight, report: Report | None = None):
     """Return the step after the probe 7.3 for web ended."""
     asked = ServiceStatus(ServiceState.PROBE, uid="7.3")
     job = JobEnd(Job(JobKind.PROBE, WEB, "7.3"), sight=sight)
-    seen = look(asked, ends=[job], record={"probes": ("web",)})
-    return step(report or Report("n1", "n1-boot1"), NOTHING, seen)
+    observed = look(asked, ends=[job], record={"probes": ("web",)})
+    return step(report or Report("n1", "n1-boot1"), NOTHING, observed)
 
 
 def test_what_a_probe_finds_is_stopped_if_the_host_lease_is_lost_before_it_is_taken_up() -> None:
@@ -508,8 +508,8 @@ def test_what_a_later_probe_does_not_find_any_more_is_forgotten() -> None:
 
 def test_what_was_begun_is_known_to_be_here_until_it_ends_though_it_is_looked_for() -> None:
     asked = ServiceStatus(ServiceState.PROBE, uid="7.3")
-    seen = look(asked, busy={"web"}, record={"probes": ("web",)})
-    taken = step(has(LocalState.STARTING), NOTHING, seen)
+    observed = look(asked, busy={"web"}, record={"probes": ("web",)})
+    taken = step(has(LocalState.STARTING), NOTHING, observed)
     assert local(taken).state is LocalState.STARTING
 
 
@@ -518,7 +518,7 @@ def test_what_was_begun_is_known_to_be_here_until_it_ends_though_it_is_looked_fo
 def test_what_could_not_be_stopped_and_nobody_asks_for_is_tried_again_in_half_a_minute(
     status, since, again
 ) -> None:
-    declared = wanted() if status is None else wanted(WEB)
+    declared = desired() if status is None else desired(WEB)
     taken = step(has(LocalState.BLOCKED, since=since), NOTHING, look(status, declared))
     assert jobs(taken) == ([(JobKind.STOP, "web")] if again else [])
 
@@ -533,25 +533,25 @@ def test_a_service_is_not_restarted_by_a_look_that_ends_while_the_cluster_is_dis
     assert local(taken).state is LocalState.RUNNING
 
 
-IGNORED = wanted(replace(WEB, ignored=True))
+IGNORED = desired(replace(WEB, ignored=True))
 
 
 def test_what_was_left_to_its_operator_keeps_the_node_bound_to_its_watchdog() -> None:
-    left = step(has(LocalState.RUNNING), NOTHING, look(wanted_=IGNORED))
+    left = step(has(LocalState.RUNNING), NOTHING, look(desired_=IGNORED))
     assert not left.report.services
     assert left.report.left == ("web",)
     assert left.report.binds_watchdog(left.report)
-    lost = step(left.report, left.memory, look(wanted_=IGNORED, lease_trouble="was not renewed"))
+    lost = step(left.report, left.memory, look(desired_=IGNORED, lease_trouble="was not renewed"))
     assert not lost.jobs, "it is not stopped either"
 
 
 def test_what_did_not_run_here_when_it_was_left_to_its_operator_binds_nothing() -> None:
-    left = step(has(LocalState.FAILED), NOTHING, look(wanted_=IGNORED))
+    left = step(has(LocalState.FAILED), NOTHING, look(desired_=IGNORED))
     assert not left.report.binds_watchdog(left.report)
 
 
 def test_a_disarm_frees_a_node_from_its_watchdog_only_once_the_storage_says_so() -> None:
-    left = step(has(LocalState.RUNNING), NOTHING, look(wanted_=IGNORED)).report
+    left = step(has(LocalState.RUNNING), NOTHING, look(desired_=IGNORED)).report
     disarmed = replace(left, mode=Mode.DISARM)
     assert disarmed.binds_watchdog(None)
     assert disarmed.binds_watchdog(left)
@@ -592,23 +592,23 @@ CAME = replace(START, from_node="n3")
 
 @pytest.mark.parametrize("declared", [(CHANGED,), ()], ids=["redefined", "removed"])
 def test_what_came_while_it_ran_is_taken_in_by_the_definition_it_runs_by(declared) -> None:
-    before = step(Report("n1", "n1-boot1"), NOTHING, look(migrating(), wanted(MIGRATES)))
-    during = step(before.report, before.memory, look(migrating(), wanted(*declared)))
-    taken = step(during.report, during.memory, look(CAME, wanted(*declared)))
+    before = step(Report("n1", "n1-boot1"), NOTHING, look(migrating(), desired(MIGRATES)))
+    during = step(before.report, before.memory, look(migrating(), desired(*declared)))
+    taken = step(during.report, during.memory, look(CAME, desired(*declared)))
     assert [(job.kind, job.service) for job in taken.jobs] == [(JobKind.START, MIGRATES)]
 
 
 def test_what_came_while_it_ran_is_stopped_by_the_definition_it_runs_by() -> None:
-    before = step(Report("n1", "n1-boot1"), NOTHING, look(migrating(), wanted(MIGRATES)))
-    taken = step(before.report, before.memory, look(STOP, wanted()))
+    before = step(Report("n1", "n1-boot1"), NOTHING, look(migrating(), desired(MIGRATES)))
+    taken = step(before.report, before.memory, look(STOP, desired()))
     assert [(job.kind, job.service) for job in taken.jobs] == [(JobKind.STOP, MIGRATES)]
 
 
 def test_no_service_is_started_by_a_definition_with_which_it_once_came() -> None:
-    before = step(Report("n1", "n1-boot1"), NOTHING, look(migrating(), wanted(MIGRATES)))
-    elsewhere = step(before.report, before.memory, look(started("n3"), wanted(CHANGED)))
+    before = step(Report("n1", "n1-boot1"), NOTHING, look(migrating(), desired(MIGRATES)))
+    elsewhere = step(before.report, before.memory, look(started("n3"), desired(CHANGED)))
     assert not elsewhere.memory.coming
-    taken = step(before.report, before.memory, look(START, wanted(CHANGED)))
+    taken = step(before.report, before.memory, look(START, desired(CHANGED)))
     assert not taken.jobs
 
 
@@ -616,8 +616,8 @@ def test_what_runs_here_is_restarted_as_often_as_it_is_declared_by_now() -> None
     running = has(LocalState.RUNNING, resolved=True, restarts=1)
     status = command(ServiceState.STARTED)
     more = service(max_restart=2)
-    heard = step(running, NOTHING, look(status, wanted(more)))
-    failed = look(status, wanted(more), ends=[end(JobKind.MONITOR)])
+    heard = step(running, NOTHING, look(status, desired(more)))
+    failed = look(status, desired(more), ends=[end(JobKind.MONITOR)])
     assert jobs(step(heard.report, heard.memory, failed)) == [(JobKind.RESTART, "web")]
     unheard = look(status, ends=[end(JobKind.MONITOR)])
     assert jobs(step(running, NOTHING, unheard)) == [(JobKind.STOP, "web")]
@@ -632,7 +632,7 @@ def test_what_runs_here_takes_up_secrets_and_the_level_of_its_monitors_and_runs_
     running = has(LocalState.RUNNING, resolved=True)
     before = replace(WEB, resources=(plain,))
     running = running.with_service("web", replace(running.services["web"], definition=before))
-    taken = step(running, NOTHING, look(command(ServiceState.STARTED), wanted(named)))
+    taken = step(running, NOTHING, look(command(ServiceState.STARTED), desired(named)))
     assert local(taken).definition == named
     assert not jobs(taken)
 
@@ -640,7 +640,7 @@ def test_what_runs_here_takes_up_secrets_and_the_level_of_its_monitors_and_runs_
 def test_what_runs_here_keeps_its_definition_until_it_is_stopped() -> None:
     changed = replace(CHANGED, max_restart=2)
     running = has(LocalState.RUNNING, resolved=True)
-    taken = step(running, NOTHING, look(command(ServiceState.STARTED), wanted(changed)))
+    taken = step(running, NOTHING, look(command(ServiceState.STARTED), desired(changed)))
     assert local(taken).definition == WEB
 
 
@@ -649,21 +649,21 @@ DEAD = NodeStatus(NodeState.OFF, boot="n1-boot1", proof=verified_off("fenced"))
 
 def test_what_fails_on_a_node_that_was_proved_dead_is_not_restarted_there() -> None:
     failed = [end(JobKind.MONITOR, sight=Sight.PARTLY)]
-    seen = look(started("n2"), ends=failed, record={"nodes": {"n1": DEAD}})
-    taken = step(has(LocalState.RUNNING), NOTHING, seen)
+    observed = look(started("n2"), ends=failed, record={"nodes": {"n1": DEAD}})
+    taken = step(has(LocalState.RUNNING), NOTHING, observed)
     assert [job.kind for job in taken.jobs] == [JobKind.STOP]
     alive = step(has(LocalState.RUNNING), NOTHING, look(started("n1"), ends=failed))
     assert [job.kind for job in alive.jobs] == [JobKind.RESTART]
 
 
 def test_a_node_that_was_proved_dead_says_why_it_stops_its_services() -> None:
-    seen = look(None, record={"nodes": {"n1": DEAD}})
-    (job,) = step(has(LocalState.RUNNING), NOTHING, seen).jobs
+    observed = look(None, record={"nodes": {"n1": DEAD}})
+    (job,) = step(has(LocalState.RUNNING), NOTHING, observed).jobs
     assert (job.kind, job.purpose) == (JobKind.STOP, Purpose.AWAY)
     assert job.reason.endswith("declares this start of the node dead: fenced")
 
 
 def test_a_node_that_was_shut_down_in_order_may_come_back_without_a_new_start() -> None:
     left = replace(DEAD, power=Power.LEFT_OFF, proof=clean_shutdown())
-    seen = look(None, record={"nodes": {"n1": left}})
-    assert not step(has(LocalState.RUNNING), NOTHING, seen).jobs
+    observed = look(None, record={"nodes": {"n1": left}})
+    assert not step(has(LocalState.RUNNING), NOTHING, observed).jobs

@@ -11,7 +11,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.
     Memory,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.step import (
-    LocalSeen,
+    LocalObservation,
     step,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.jobs import (
@@ -36,10 +36,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
+    desired,
     service,
     started,
     state,
-    wanted,
 )
 
 STOP, MOVE = ServiceState.REQUEST_STOP, ServiceState.RELOCATE
@@ -47,7 +47,7 @@ STOP, MOVE = ServiceState.REQUEST_STOP, ServiceState.RELOCATE
 BASE = service("base")
 MIDDLE = service("middle", after=("base",))
 FRONT = service("front", after=("middle",))
-DECLARED = wanted(BASE, MIDDLE, FRONT, service("other"))
+DECLARED = desired(BASE, MIDDLE, FRONT, service("other"))
 
 
 def runs(*services, **changes):
@@ -56,9 +56,9 @@ def runs(*services, **changes):
     return Report("n1", "n1-boot1", services=local, **changes)
 
 
-def stopped(report, record, desired=DECLARED, **seen):
+def stopped(report, record, desired=DECLARED, **observed):
     """Return the services whose stop begins in one turn of the LRM of n1."""
-    look = LocalSeen(now=50.0, wall=1000.0, state=record, desired=desired, **seen)
+    look = LocalObservation(now=50.0, wall=1000.0, state=record, desired=desired, **observed)
     taken = step(report, Memory(), look)
     return sorted(job.service.id for job in taken.jobs if job.kind is JobKind.STOP)
 
@@ -107,14 +107,14 @@ def test_a_result_of_the_own_node_ends_the_wait_before_the_manager_reads_it():
 def test_a_live_migration_and_a_start_wait_for_nothing():
     record = has({"base": ServiceState.MIGRATE, "front": STOP})
     moving = replace(record.services["base"], target="n2", expected=True)
-    look = LocalSeen(50.0, 1000.0, record.with_service("base", moving), DECLARED)
+    look = LocalObservation(50.0, 1000.0, record.with_service("base", moving), DECLARED)
     jobs = [(job.kind, job.service.id) for job in step(runs(BASE), Memory(), look).jobs]
     assert (JobKind.MIGRATE, "base") in jobs
 
 
 def test_services_of_a_circle_do_not_wait_for_each_other():
     """No module declares one, but a repaired record may have it."""
-    circle = wanted(service("base", after=("front",)), MIDDLE, FRONT)
+    circle = desired(service("base", after=("front",)), MIDDLE, FRONT)
     record = has({"base": STOP, "front": STOP})
     assert stopped(runs(BASE, FRONT), record, circle) == ["base", "front"]
 

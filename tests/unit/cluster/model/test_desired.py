@@ -9,13 +9,13 @@ from dataclasses import replace
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     MOVE,
+    DesiredState,
     Maintenance,
     Request,
-    Wanted,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired_codec import (  # noqa: E501
-    wanted_document,
-    wanted_from_document,
+    desired_document,
+    desired_from_document,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (
     NodeRule,
@@ -108,9 +108,9 @@ def test_a_bad_service_rule_is_refused(option, change) -> None:
     assert refused.value.option == option
 
 
-def declared(*ids: str) -> Wanted:
+def declared(*ids: str) -> DesiredState:
     services = {one: Service(one, (Resource("r", "ocf:a:b"),)) for one in ids}
-    return Wanted(services=services)
+    return DesiredState(services=services)
 
 
 def test_a_rule_about_an_unknown_service_is_refused() -> None:
@@ -119,24 +119,24 @@ def test_a_rule_about_an_unknown_service_is_refused() -> None:
 
 
 def test_a_service_has_one_node_rule_only() -> None:
-    wanted = declared("web").with_rule(NodeRule("one", ("web",), {"n1": 1}))
+    desired = declared("web").with_rule(NodeRule("one", ("web",), {"n1": 1}))
     with pytest.raises(InputError, match="'one'"):
-        wanted.with_rule(NodeRule("two", ("web",), {"n2": 1}))
-    changed = wanted.with_rule(NodeRule("one", ("web",), {"n2": 1}))
+        desired.with_rule(NodeRule("two", ("web",), {"n2": 1}))
+    changed = desired.with_rule(NodeRule("one", ("web",), {"n2": 1}))
     assert changed.node_rules["one"].nodes == {"n2": 1}
 
 
 def test_the_same_two_services_are_not_kept_apart_and_together() -> None:
-    wanted = declared("web", "db").with_rule(ServiceRule("one", ("web", "db"), "apart"))
+    desired = declared("web", "db").with_rule(ServiceRule("one", ("web", "db"), "apart"))
     with pytest.raises(InputError, match="'one'"):
-        wanted.with_rule(ServiceRule("two", ("db", "web"), "together"))
+        desired.with_rule(ServiceRule("two", ("db", "web"), "together"))
 
 
 def test_a_service_that_a_rule_names_is_not_removed() -> None:
-    wanted = declared("web").with_rule(NodeRule("one", ("web",), {"n1": 1}))
+    desired = declared("web").with_rule(NodeRule("one", ("web",), {"n1": 1}))
     with pytest.raises(InputError, match="'one'"):
-        wanted.without_service("web")
-    assert not wanted.without_rule("one").without_service("web").services
+        desired.without_service("web")
+    assert not desired.without_rule("one").without_service("web").services
 
 
 def test_only_what_is_run_makes_the_digest() -> None:
@@ -200,13 +200,13 @@ def test_every_service_comes_back_from_its_document(service) -> None:
 def test_every_configuration_comes_back_from_its_document(
     services, priorities, strict, maintenance
 ) -> None:
-    wanted = Wanted(5, {one.id: one for one in services}, maintenance=maintenance)
-    ids = tuple(wanted.services)
+    desired = DesiredState(5, {one.id: one for one in services}, maintenance=maintenance)
+    ids = tuple(desired.services)
     if ids:
-        wanted = wanted.with_rule(NodeRule("where", ids, priorities, strict))
+        desired = desired.with_rule(NodeRule("where", ids, priorities, strict))
     if len(ids) > 1:
-        wanted = wanted.with_rule(ServiceRule("pair", ids, "together"))
-    assert wanted_from_document(wanted_document(wanted)) == wanted
+        desired = desired.with_rule(ServiceRule("pair", ids, "together"))
+    assert desired_from_document(desired_document(desired)) == desired
 
 
 def test_services_that_would_wait_for_each_other_are_refused() -> None:
@@ -232,39 +232,39 @@ def test_what_came_after_a_service_that_was_removed_can_still_be_changed() -> No
 def test_who_disarmed_the_cluster_stands_in_its_document() -> None:
     by = Maintenance("disks", "ada", 5.0)
     disarmed = declared("web").with_disarm("freeze", by)
-    assert wanted_from_document(wanted_document(disarmed)) == disarmed
+    assert desired_from_document(desired_document(disarmed)) == disarmed
     assert disarmed.with_disarm("").disarmed_by is None
 
 
 def test_what_was_asked_of_a_service_is_forgotten_once_it_is_ignored() -> None:
     web = service_from_options(SERVICE)
-    asked = Wanted().with_service(web).with_request("web", Request(MOVE, 5.0, "n3"))
+    asked = DesiredState().with_service(web).with_request("web", Request(MOVE, 5.0, "n3"))
     assert asked.with_service(replace(web, max_restart=3)).requests == asked.requests
     assert not asked.with_service(replace(web, ignored=True)).requests
 
 
-def pinned(**pins: str) -> Wanted:
-    wanted = declared("a", "b", "c")
+def pinned(**pins: str) -> DesiredState:
+    desired = declared("a", "b", "c")
     for service_id, node in pins.items():
-        wanted = wanted.with_pin(service_id, node)
-    return wanted
+        desired = desired.with_pin(service_id, node)
+    return desired
 
 
 def test_a_pin_is_in_the_document_and_goes_with_its_service() -> None:
-    wanted = pinned(a="n1", b="n2")
-    assert wanted_from_document(wanted_document(wanted)) == wanted
-    assert wanted.without_service("a").pins == {"b": "n2"}
-    assert wanted.without_pin("b").pins == {"a": "n1"}
-    assert wanted.without_pin("c") == wanted
-    assert "pins" not in wanted_document(declared("a"))
+    desired = pinned(a="n1", b="n2")
+    assert desired_from_document(desired_document(desired)) == desired
+    assert desired.without_service("a").pins == {"b": "n2"}
+    assert desired.without_pin("b").pins == {"a": "n1"}
+    assert desired.without_pin("c") == desired
+    assert "pins" not in desired_document(declared("a"))
 
 
 def test_a_pin_prefers_its_node_to_those_of_the_rule_and_does_not_stand_in_its_way() -> None:
-    wanted = pinned(a="n3").with_rule(NodeRule("home", ("a", "b"), {"n1": 5, "n2": 1}))
-    assert wanted.node_rule_for("a").nodes == {"n1": 5, "n2": 1, "n3": 6}
-    assert wanted.node_rule_for("b").nodes == {"n1": 5, "n2": 1}
-    assert wanted.node_rules["home"].nodes == {"n1": 5, "n2": 1}
-    assert [rule.name for rule in wanted.rules()] == ["home"]
+    desired = pinned(a="n3").with_rule(NodeRule("home", ("a", "b"), {"n1": 5, "n2": 1}))
+    assert desired.node_rule_for("a").nodes == {"n1": 5, "n2": 1, "n3": 6}
+    assert desired.node_rule_for("b").nodes == {"n1": 5, "n2": 1}
+    assert desired.node_rules["home"].nodes == {"n1": 5, "n2": 1}
+    assert [rule.name for rule in desired.rules()] == ["home"]
     assert pinned(a="n3").node_rule_for("a").nodes == {"n3": 1}
 
 
@@ -281,7 +281,7 @@ def test_a_strict_rule_refuses_a_pin_to_another_node_and_ends_one_that_was_befor
 
 def test_all_that_are_kept_together_are_pinned_and_unpinned_together() -> None:
     pair = ServiceRule("pair", ("a", "b"), "together")
-    wanted = declared("a", "b", "c").with_rule(pair).with_pin("b", "n2")
-    assert wanted.pins == {"a": "n2", "b": "n2"}
-    assert wanted.common_rule("a") is wanted.common_rule("b") is not None
-    assert wanted.without_pin("a").pins == {}
+    desired = declared("a", "b", "c").with_rule(pair).with_pin("b", "n2")
+    assert desired.pins == {"a": "n2", "b": "n2"}
+    assert desired.common_rule("a") is desired.common_rule("b") is not None
+    assert desired.without_pin("a").pins == {}

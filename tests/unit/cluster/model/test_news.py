@@ -11,8 +11,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     news as news_module,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    DesiredState,
     Request,
-    Wanted,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
@@ -42,7 +42,7 @@ def service(name, **options):
 
 
 WEB, DB, BATCH = service("web", after=("db",)), service("db"), service("batch")
-WANTED = Wanted(version=5, services={"web": WEB, "db": DB, "batch": BATCH})
+WANTED = DesiredState(version=5, services={"web": WEB, "db": DB, "batch": BATCH})
 BEFORE = ClusterState(
     epoch=3,
     manager="n1",
@@ -61,8 +61,8 @@ def with_service(name, **values):
     return BEFORE.with_service(name, replace(BEFORE.services[name], **values))
 
 
-def concerned(after=BEFORE, wanted=WANTED):
-    found = news(BEFORE, WANTED, after, wanted)
+def concerned(after=BEFORE, desired=WANTED):
+    found = news(BEFORE, WANTED, after, desired)
     return found.nodes, found.configured
 
 
@@ -141,7 +141,7 @@ SECRET = replace(SECRET, resources=(replace(SECRET.resources[0], sources={"key_f
 
 
 @pytest.mark.parametrize(
-    ("wanted", "nodes", "configured"),
+    ("desired", "nodes", "configured"),
     [
         pytest.param(replace(WANTED, version=6), NOBODY, NOBODY, id="nothing"),
         pytest.param(
@@ -165,15 +165,15 @@ SECRET = replace(SECRET, resources=(replace(SECRET.resources[0], sources={"key_f
         ),
     ],
 )
-def test_a_change_of_the_configuration_concerns(wanted, nodes, configured):
+def test_a_change_of_the_configuration_concerns(desired, nodes, configured):
     after = replace(BEFORE, config_version=6, config_slot=2)
-    found = news(BEFORE, WANTED, after, wanted)
+    found = news(BEFORE, WANTED, after, desired)
     assert (found.nodes, found.configured, found.version) == (nodes, configured, 6)
 
 
 def test_a_removed_service_concerns_all():
     left = {key: one for key, one in WANTED.services.items() if key != "batch"}
-    assert concerned(wanted=replace(WANTED, version=6, services=left)) == (None, None)
+    assert concerned(desired=replace(WANTED, version=6, services=left)) == (None, None)
 
 
 @pytest.mark.parametrize("known", [(None, WANTED), (BEFORE, None)])
@@ -186,7 +186,7 @@ def test_each_field_that_is_left_out_exists():
     """A field of a new name would be compared, and one that was renamed no longer be left out."""
     state = {item.name for item in fields(ClusterState)}
     assert state >= news_module.OF_NO_LRM | news_module.OF_SINGLE_NODES
-    assert {item.name for item in fields(Wanted)} >= news_module.NOT_OF_NODES
+    assert {item.name for item in fields(DesiredState)} >= news_module.NOT_OF_NODES
 
 
 def test_nodes_that_left_have_no_host_id():

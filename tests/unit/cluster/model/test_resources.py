@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired_codec import (  # noqa: E501
-    wanted_document,
-    wanted_from_document,
+    desired_document,
+    desired_from_document,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.resources import (
     MOST,
@@ -32,7 +32,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.resources import (
     Limits,
 )
-from ansible_collections.holdfast.ha.tests.unit.cluster.samples import service, wanted
+from ansible_collections.holdfast.ha.tests.unit.cluster.samples import desired, service
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -134,30 +134,30 @@ def test_a_location_rule_that_is_not_acceptable_is_named(changes, said) -> None:
         rule_from_options({**SPREAD, **changes})
 
 
-def everything() -> Wanted:
+def everything() -> DesiredState:
     spread = rule_from_options(SPREAD)
-    declared = wanted(service("a", utilization={"gpu": 2}), service("b", cpus=0.5), service("c"))
+    declared = desired(service("a", utilization={"gpu": 2}), service("b", cpus=0.5), service("c"))
     properties = NodeProperties("n1", {"gpu": 4, "cpus": 8}, {"gpu": 3}, {"site": "x"})
     return declared.with_rule(spread).with_properties(properties)
 
 
 def test_a_configuration_is_read_back_as_it_was_written() -> None:
-    assert wanted_from_document(wanted_document(everything())) == everything()
+    assert desired_from_document(desired_document(everything())) == everything()
 
 
 def test_a_configuration_without_resources_is_that_of_the_version_before() -> None:
-    document = wanted_document(wanted(service("a")))
+    document = desired_document(desired(service("a")))
     assert not {"properties", "location_rules"} & set(document)
     assert "utilization" not in document["services"][0]
-    assert wanted_from_document(document).limits is None
+    assert desired_from_document(document).limits is None
 
 
 def test_a_version_that_does_not_know_a_field_reads_the_rest() -> None:
-    document = wanted_document(everything())
+    document = desired_document(everything())
     document["properties"][0]["colour"] = "red"
     document["location_rules"][0]["shape"] = "round"
     document["later"] = [1]
-    assert wanted_from_document(document) == everything()
+    assert desired_from_document(document) == everything()
     # What the version before keeps: the location rule is none of its service rules.
     assert document["service_rules"] == document["node_rules"] == []
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
-    Wanted,
+    DesiredState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     Answer,
     LeaseSight,
-    NodeSeen,
+    ObservedNode,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     Report,
@@ -84,7 +84,7 @@ def test_an_lrm_follows_a_record_that_knows_all_it_has_acted_on(record, older):
 
 WELL = {
     "state": state(),
-    "desired": Wanted(4, generation=1),
+    "desired": DesiredState(4, generation=1),
     "floors": [floor_of_report(REPORT, "n2")],
     "manager_lease": LeaseVersion(5, "n1"),
     "configuration_lease": 4,
@@ -125,11 +125,11 @@ def test_nothing_is_older_while_all_is_well():
             "the manager's record is older (generation 0) than what n2 acted on (generation 1)",
         ),
         (
-            {"desired": Wanted(3, generation=1)},
+            {"desired": DesiredState(3, generation=1)},
             "the configuration is older (version 3) than what n2 acted on (version 4)",
         ),
         (
-            {"desired": Wanted(3, generation=1), "floors": []},
+            {"desired": DesiredState(3, generation=1), "floors": []},
             "the configuration is older (version 3) than the one that n1 worked from (version 4)",
         ),
         (
@@ -169,12 +169,12 @@ def test_the_text_of_a_pause_names_the_way_out():
     assert "holdfast records repair" in text
 
 
-HEARD = NodeSeen(0.5, report=Report("n2"))
-SILENT = NodeSeen(9.0, Answer.NO, report_lost=True)
+HEARD = ObservedNode(0.5, report=Report("n2"))
+SILENT = ObservedNode(9.0, Answer.NO, report_lost=True)
 
 
 @pytest.mark.parametrize(
-    ("seen", "waits"),
+    ("observed", "waits"),
     [
         (HEARD, ""),
         (replace(HEARD, beats=False), "waiting until n2 has been watched for 3 s"),
@@ -202,7 +202,7 @@ SILENT = NodeSeen(9.0, Answer.NO, report_lost=True)
         "new",
     ],
 )
-def test_a_new_manager_hears_every_node_that_is_alive_first(seen, waits):
-    said = not_heard_yet({"n1": HEARD, "n2": seen}, 3.0)
+def test_a_new_manager_hears_every_node_that_is_alive_first(observed, waits):
+    said = not_heard_yet({"n1": HEARD, "n2": observed}, 3.0)
     assert waits in said
     assert bool(said) is bool(waits)

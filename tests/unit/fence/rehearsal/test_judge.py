@@ -55,13 +55,13 @@ def device(name, **more):
     return DeviceFindings(name, **values)
 
 
-def verdicts(wanted, plugs, known_on=(), **devices):
-    """Judge all nodes of *wanted*; devices that are not given are well and have no list."""
-    found = {name: devices.get(name, device(name)) for name in wanted.devices}
+def verdicts(desired, plugs, known_on=(), **devices):
+    """Judge all nodes of *desired*; devices that are not given are well and have no list."""
+    found = {name: devices.get(name, device(name)) for name in desired.devices}
     states = {FenceStep(*key): state for key, state in plugs.items()}
     return {
         one.node: one
-        for one in judge(wanted, Findings(found, states), list(wanted.levels), known_on)
+        for one in judge(desired, Findings(found, states), list(desired.levels), known_on)
     }
 
 
@@ -91,10 +91,10 @@ def test_what_makes_the_only_plug_useless_makes_the_fencing_fail(plug, power, de
 
 
 def test_a_plug_that_the_device_calls_like_another_node_fails_though_all_else_is_well():
-    wanted = configuration(n1=[[("outlets", "3")]], web=[[("board", None)]])
+    desired = configuration(n1=[[("outlets", "3")]], web=[[("board", None)]])
     listed = device("outlets", plugs=(ListedPlug("3", "web"),))
     found = verdicts(
-        wanted, {("outlets", "3"): ON, ("board", None): ON}, ["n1", "web"], outlets=listed
+        desired, {("outlets", "3"): ON, ("board", None): ON}, ["n1", "web"], outlets=listed
     )
     assert found["n1"].verdict == "fails"
     assert "the device calls it web, which is another node" in found["n1"].problems[0]
@@ -103,9 +103,9 @@ def test_a_plug_that_the_device_calls_like_another_node_fails_though_all_else_is
 
 @pytest.mark.parametrize("second", [("outlets", "web"), ("again", "web")])
 def test_two_nodes_on_one_plug_by_number_and_by_name_both_fail(second):
-    wanted = configuration(n1=[[("outlets", "2")]], n2=[[second]])
+    desired = configuration(n1=[[("outlets", "2")]], n2=[[second]])
     found = verdicts(
-        wanted,
+        desired,
         {("outlets", "2"): ON, second: ON},
         ["n1", "n2"],
         outlets=device("outlets", plugs=LIST),
@@ -116,16 +116,16 @@ def test_two_nodes_on_one_plug_by_number_and_by_name_both_fail(second):
 
 
 def test_a_shared_plug_that_the_device_calls_like_the_other_node_is_one_problem_and_not_two():
-    wanted = configuration(n1=[[("outlets", "2")]], web=[[("outlets", "web")]])
-    found = verdicts(wanted, {("outlets", "2"): ON, ("outlets", "web"): ON}, **LISTED)
+    desired = configuration(n1=[[("outlets", "2")]], web=[[("outlets", "web")]])
+    found = verdicts(desired, {("outlets", "2"): ON, ("outlets", "web"): ON}, **LISTED)
     assert found["n1"].problems == ("n1: level 1, outlets plug 2: it is the plug of web too.",)
 
 
 @pytest.mark.parametrize("plugs", [LIST, None])
 def test_a_plug_that_is_on_but_not_listed_fails_where_its_off_would_not_be_believed(plugs):
-    wanted = configuration(n1=[[("outlets", "9")]])
+    desired = configuration(n1=[[("outlets", "9")]])
     outlets = device("outlets", plugs=plugs, has_to_list=True)
-    found = verdicts(wanted, {("outlets", "9"): ON}, ["n1"], outlets=outlets)["n1"]
+    found = verdicts(desired, {("outlets", "9"): ON}, ["n1"], outlets=outlets)["n1"]
     assert found.verdict == "fails"
     assert found.problems == (
         "n1: level 1, outlets plug 9: an off would not be confirmed, as the device does not list"
@@ -142,24 +142,24 @@ def test_a_plug_that_is_listed_is_well_where_it_has_to_be():
 
 
 def test_a_plug_that_may_be_another_s_fails_the_node_even_if_another_level_is_well():
-    wanted = configuration(n1=[[("board", None)], [("outlets", "1")]])
-    found = verdicts(wanted, {("board", None): ON, ("outlets", "1"): OFF}, ["n1"])["n1"]
+    desired = configuration(n1=[[("board", None)], [("outlets", "1")]])
+    found = verdicts(desired, {("board", None): ON, ("outlets", "1"): OFF}, ["n1"])["n1"]
     assert found.verdict == "fails"
     assert found.evidence == metadata.VERIFIED
 
 
 def test_one_dead_level_of_two_is_a_degraded_fencing():
-    wanted = configuration(n1=[[("board", None)], [("outlets", "1")]])
+    desired = configuration(n1=[[("board", None)], [("outlets", "1")]])
     dead = device("board", problem="no answer to monitor within 20.0 seconds")
-    found = verdicts(wanted, {("outlets", "1"): ON}, ["n1"], board=dead)["n1"]
+    found = verdicts(desired, {("outlets", "1"): ON}, ["n1"], board=dead)["n1"]
     assert (found.verdict, found.evidence) == ("degraded", metadata.VERIFIED)
     assert found.problems == ("n1: level 1, board: no answer to monitor within 20.0 seconds.",)
 
 
 def test_one_dead_supply_of_a_level_spoils_the_level():
-    wanted = configuration(n1=[[("board", None), ("outlets", "1")]])
+    desired = configuration(n1=[[("board", None), ("outlets", "1")]])
     dead = device("board", problem="no answer")
-    assert verdicts(wanted, {("outlets", "1"): ON}, ["n1"], board=dead)["n1"].verdict == "fails"
+    assert verdicts(desired, {("outlets", "1"): ON}, ["n1"], board=dead)["n1"].verdict == "fails"
 
 
 def test_gates_alone_prove_nothing_and_beside_a_device_do_no_harm():
@@ -167,8 +167,8 @@ def test_gates_alone_prove_nothing_and_beside_a_device_do_no_harm():
     alone = verdicts(configuration(n1=[[("gate", None)]]), {}, gate=gate)["n1"]
     assert alone.verdict == "fails"
     assert alone.problems == ("n1: all of its devices are gates, which prove nothing.",)
-    wanted = configuration(n1=[[("gate", None), ("board", None)]])
-    beside = verdicts(wanted, {("board", None): ON}, ["n1"], gate=gate)["n1"]
+    desired = configuration(n1=[[("gate", None), ("board", None)]])
+    beside = verdicts(desired, {("board", None): ON}, ["n1"], gate=gate)["n1"]
     assert (beside.verdict, beside.evidence) == ("works", metadata.VERIFIED)
 
 
@@ -183,11 +183,11 @@ def test_gates_alone_prove_nothing_and_beside_a_device_do_no_harm():
 def test_what_is_only_assumed_says_what_it_needs_and_whether_it_is_ever_proof(
     kind, assumed_after, verdict
 ):
-    wanted = configuration(**ONE)
-    outlets = replace(wanted.devices["outlets"], assumed_after=assumed_after)
-    wanted = replace(wanted, devices={**wanted.devices, "outlets": outlets})
+    desired = configuration(**ONE)
+    outlets = replace(desired.devices["outlets"], assumed_after=assumed_after)
+    desired = replace(desired, devices={**desired.devices, "outlets": outlets})
     assumed = device("outlets", kind=kind, evidence=metadata.ASSUMED)
-    found = verdicts(wanted, {("outlets", "1"): ON}, ["n1"], outlets=assumed)["n1"]
+    found = verdicts(desired, {("outlets", "1"): ON}, ["n1"], outlets=assumed)["n1"]
     assert (found.verdict, found.evidence) == (verdict, metadata.ASSUMED)
     assert any(metadata.PROOF_RULES[kind].needs in one for one in found.remarks)
     assert (verdict == "works") is not any(
@@ -196,10 +196,10 @@ def test_what_is_only_assumed_says_what_it_needs_and_whether_it_is_ever_proof(
 
 
 def test_a_level_of_two_is_worth_what_its_weaker_device_is():
-    wanted = configuration(n1=[[("board", None), ("outlets", "1")]])
+    desired = configuration(n1=[[("board", None), ("outlets", "1")]])
     assumed = device("outlets", kind=metadata.FABRIC, evidence=metadata.ASSUMED)
     states = {("board", None): ON, ("outlets", "1"): ON}
-    found = verdicts(wanted, states, ["n1"], outlets=assumed)["n1"]
+    found = verdicts(desired, states, ["n1"], outlets=assumed)["n1"]
     assert (found.verdict, found.evidence) == ("degraded", metadata.ASSUMED)
 
 
@@ -210,8 +210,8 @@ def test_a_level_of_two_is_worth_what_its_weaker_device_is():
 def test_an_agent_that_waits_longer_than_it_may_is_found_before_it_matters(
     parameters, timeout, works
 ):
-    wanted = configuration(timeout, parameters, **ONE)
-    found = verdicts(wanted, {("outlets", "1"): ON}, ["n1"])["n1"]
+    desired = configuration(timeout, parameters, **ONE)
+    found = verdicts(desired, {("outlets", "1"): ON}, ["n1"])["n1"]
     assert (found.verdict == "works") is works
     assert works or "waits" in found.problems[0]
 
@@ -251,18 +251,18 @@ def test_a_device_that_cannot_be_used_has_that_one_problem_and_no_remark():
 
 def test_what_has_no_status_to_ask_for_is_not_told_to_be_shown_by_it():
     gate = device("gate", kind=metadata.GATE, evidence=metadata.GATE)
-    wanted = configuration(n1=[[("gate", None), ("board", None)]])
-    found = verdicts(wanted, {("board", None): ON}, gate=gate)["n1"]
+    desired = configuration(n1=[[("gate", None), ("board", None)]])
+    found = verdicts(desired, {("board", None): ON}, gate=gate)["n1"]
     told = [one for one in found.remarks if "not known to be on" in one]
     assert [one.startswith("n1: level 1, board: ") for one in told] == [True]
 
 
 @pytest.mark.parametrize(("timeout", "works"), [(30, True), (5, False)])
 def test_what_an_agent_waits_is_compared_with_the_time_that_an_off_has(timeout, works):
-    wanted = configuration(10, {"power_wait": 8}, **ONE)
-    off = replace(wanted.devices["outlets"], timeout=10.0, timeouts={"off": timeout})
-    wanted = replace(wanted, devices={**wanted.devices, "outlets": off})
-    found = verdicts(wanted, {("outlets", "1"): ON}, ["n1"])["n1"]
+    desired = configuration(10, {"power_wait": 8}, **ONE)
+    off = replace(desired.devices["outlets"], timeout=10.0, timeouts={"off": timeout})
+    desired = replace(desired, devices={**desired.devices, "outlets": off})
+    found = verdicts(desired, {("outlets", "1"): ON}, ["n1"])["n1"]
     assert (found.verdict == "works") is works
 
 
@@ -327,10 +327,10 @@ def test_the_manager_is_switched_where_that_may_be_taken_for_a_failure():
 def test_fencing_that_works_has_no_problem_and_fencing_that_fails_says_why(
     states, problems, known_on
 ):
-    wanted = configuration(n1=[[("board", None)], [("outlets", "1"), ("outlets", "2")]])
+    desired = configuration(n1=[[("board", None)], [("outlets", "1"), ("outlets", "2")]])
     steps = (("board", None), ("outlets", "1"), ("outlets", "2"))
     found = verdicts(
-        wanted,
+        desired,
         dict(zip(steps, states)),
         ["n1"] if known_on else [],
         board=device("board", problem="x" * problems[0]),

@@ -66,8 +66,8 @@ def verdict(node="n1", power="on", word="works", plug="1", problems=()):
     return NodeVerdict(node, word, "device-verified", (step,), tuple(problems), ())
 
 
-def switched(report, wanted, at, problem="", node="n1"):
-    return with_switched(report, wanted, node, [SwitchedLevel(1, 2.5, 3.5, problem)], at)
+def switched(report, desired, at, problem="", node="n1"):
+    return with_switched(report, desired, node, [SwitchedLevel(1, 2.5, 3.5, problem)], at)
 
 
 @pytest.mark.parametrize(
@@ -89,38 +89,38 @@ def test_a_proof_counts_for_the_settings_it_was_made_with(changed, kept):
 
 
 def test_a_plug_that_did_not_answer_keeps_the_time_when_it_last_did():
-    wanted = configuration()
-    report = updated({}, wanted, [verdict()], NOW)
-    report = updated(report, wanted, [verdict(power="unknown", word="fails")], NOW + DAY)
+    desired = configuration()
+    report = updated({}, desired, [verdict()], NOW)
+    report = updated(report, desired, [verdict(power="unknown", word="fails")], NOW + DAY)
     assert report["n1"].plugs[0].answered_at == NOW
     assert report["n1"].verdict == "fails"
 
 
 def test_a_switch_that_failed_is_no_proof_and_makes_the_verdict_fail():
-    wanted = configuration()
-    report = switched(updated({}, wanted, [verdict()], NOW), wanted, NOW, "it was not proved off")
+    desired = configuration()
+    report = switched(updated({}, desired, [verdict()], NOW), desired, NOW, "it was not proved off")
     assert report["n1"].switched_at is None
     assert (report["n1"].verdict, report["n1"].rehearsals[0].manner) == ("fails", "switched")
     assert report["n1"].rehearsals[0].problems == ("n1: level 1 for real: it was not proved off.",)
 
 
 def test_a_node_of_gates_alone_was_not_switched_and_so_fails():
-    wanted = configuration()
-    report = with_switched(updated({}, wanted, [verdict()], NOW), wanted, "n1", [], NOW)
+    desired = configuration()
+    report = with_switched(updated({}, desired, [verdict()], NOW), desired, "n1", [], NOW)
     assert (report["n1"].verdict, report["n1"].switched_at) == ("fails", None)
 
 
 def test_a_plug_of_two_levels_is_one_plug():
-    wanted = configuration()
-    (level,) = wanted.levels["n1"]
-    wanted = replace(wanted, levels={"n1": (level, level)})
-    assert len(updated({}, wanted, [verdict()], NOW)["n1"].plugs) == 1
+    desired = configuration()
+    (level,) = desired.levels["n1"]
+    desired = replace(desired, levels={"n1": (level, level)})
+    assert len(updated({}, desired, [verdict()], NOW)["n1"].plugs) == 1
 
 
 def test_a_proof_by_another_agent_is_dropped():
-    wanted = configuration()
-    report = switched({}, wanted, NOW)
-    other = replace(wanted, devices={"n1": replace(wanted.devices["n1"], agent="fence_y")})
+    desired = configuration()
+    report = switched({}, desired, NOW)
+    other = replace(desired, devices={"n1": replace(desired.devices["n1"], agent="fence_y")})
     assert updated(report, other, [verdict()], NOW)["n1"].switched_at is None
 
 
@@ -147,9 +147,9 @@ def test_of_several_plugs_the_one_without_a_proof_counts():
 
 
 def test_nodes_that_are_gone_are_dropped_and_others_are_left_as_they_are():
-    wanted = configuration(("n1", "n2"))
-    report = updated({}, wanted, [verdict("n1"), verdict("n2")], NOW)
-    assert updated(report, wanted, [verdict("n1")], NOW + 1)["n2"] == report["n2"]
+    desired = configuration(("n1", "n2"))
+    report = updated({}, desired, [verdict("n1"), verdict("n2")], NOW)
+    assert updated(report, desired, [verdict("n1")], NOW + 1)["n2"] == report["n2"]
     assert set(updated(report, configuration(), [verdict("n1")], NOW + 1)) == {"n1"}
 
 
@@ -171,8 +171,8 @@ def test_a_node_that_was_not_switched_for_long_or_never_is_told():
 
 
 def test_the_report_is_read_as_it_was_written_and_shows_no_password(tmp_path):
-    wanted = configuration()
-    report = switched(updated({}, wanted, [verdict()], NOW), wanted, NOW + 1)
+    desired = configuration()
+    report = switched(updated({}, desired, [verdict()], NOW), desired, NOW + 1)
     path = tmp_path / "new" / "report.json"
     save_report(path, report, NOW + 2)
     assert load_report(path) == report
@@ -187,9 +187,9 @@ def test_the_report_is_read_as_it_was_written_and_shows_no_password(tmp_path):
 
 
 def test_the_text_has_the_nodes_that_fail_first():
-    wanted = configuration(("n1", "n2"))
+    desired = configuration(("n1", "n2"))
     bad = verdict("n2", "unknown", "fails", problems=["n2: it is dead."])
-    report = updated({}, wanted, [verdict("n1"), bad], NOW)
+    report = updated({}, desired, [verdict("n1"), bad], NOW)
     text = report_text(report, NOW)
     assert text.index("n2: fails") < text.index("n2: it is dead.") < text.index("n1: works")
     assert "2026-11-2" in text.splitlines()[0]

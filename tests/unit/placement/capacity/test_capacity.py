@@ -145,13 +145,13 @@ def test_nodes_of_a_round_are_never_in_each_others_way(seed):
     rounds = reboot_rounds(found, False)
     online = [each.index for each in found.nodes if not each.offline]
     graph = conflicts(found, online, False)
-    seen = [name for name, _why in rounds.stuck]
+    observed = [name for name, _why in rounds.stuck]
     for one in rounds.rounds:
         members = {found.numbers[name] for name in one.nodes}
         assert not any(graph[index] & members for index in members)
         assert not members & {found.numbers[target] for _instance, target in one.moves}
-        seen += one.nodes
-    assert sorted(seen) == sorted(found.nodes[index].name for index in online)
+        observed += one.nodes
+    assert sorted(observed) == sorted(found.nodes[index].name for index in online)
 
 
 def test_a_mirror_and_a_common_mirror_keep_nodes_apart():

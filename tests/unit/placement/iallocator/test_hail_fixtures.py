@@ -36,13 +36,13 @@ needs_fixtures = pytest.mark.skipif(not CASES, reason="the fixtures of hail are 
     "case", CASES, ids=[f"{case[0]} {case[2] or ''} {' '.join(case[1])}" for case in CASES]
 )
 def test_a_fixture_is_answered_as_hails_own_tests_expect(case, tmp_path, capsys):
-    name, options, how, wanted, well = case
+    name, options, how, desired, well = case
     path = tmp_path / name
     path.write_text(transform((FOLDER / name).read_text(), how))
     options = [str(FOLDER / o) if o.endswith(".data") else o for o in options]
     status = hail.main([*options, str(path)])
     printed = capsys.readouterr()
     assert (status == 0) == well
-    assert re.search(wanted, printed.out + printed.err), printed
+    assert re.search(desired, printed.out + printed.err), printed
     if well:
         assert set(json.loads(printed.out)) == {"success", "info", "result"}

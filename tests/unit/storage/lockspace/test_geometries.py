@@ -32,7 +32,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
     initial_leases,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.lockspace import (  # noqa: E501
-    LockspaceWanted,
+    DesiredLockspace,
     apply_lockspace,
     look_lockspace,
     plan_lockspace,
@@ -53,8 +53,8 @@ def paths(tmp_path):
     return cluster_paths(str(tmp_path), "c1")
 
 
-def apply(paths, **wanted):
-    wish = LockspaceWanted("c1", **wanted)
+def apply(paths, **desired):
+    wish = DesiredLockspace("c1", **desired)
     return apply_lockspace(plan_lockspace(wish, look_lockspace(paths), paths), wish, paths)
 
 

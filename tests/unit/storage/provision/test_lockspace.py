@@ -17,7 +17,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
     LeaseArea,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.lockspace import (  # noqa: E501
-    LockspaceWanted,
+    DesiredLockspace,
     apply_lockspace,
     look_lockspace,
     plan_lockspace,
@@ -26,18 +26,18 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whol
     cluster_paths,
 )
 
-WANTED = LockspaceWanted("c1")
+WANTED = DesiredLockspace("c1")
 
 
 @pytest.fixture
 def paths(tmp_path):
-    found = cluster_paths(str(tmp_path), "c1")
-    apply_lockspace(plan(WANTED, found), WANTED, found)
-    return found
+    existing = cluster_paths(str(tmp_path), "c1")
+    apply_lockspace(plan(WANTED, existing), WANTED, existing)
+    return existing
 
 
-def plan(wanted, paths):
-    return plan_lockspace(wanted, look_lockspace(paths), paths)
+def plan(desired, paths):
+    return plan_lockspace(desired, look_lockspace(paths), paths)
 
 
 def content(paths):
@@ -46,32 +46,32 @@ def content(paths):
 
 @pytest.mark.parametrize("change", [{"present": False}, {"io_timeout": 9}])
 def test_a_node_that_joined_after_the_plan_keeps_its_lockspace(paths, change):
-    wanted = replace(WANTED, **change)
-    made = plan(wanted, paths)
+    desired = replace(WANTED, **change)
+    made = plan(desired, paths)
     with LeaseArea(paths.lockspace) as area:
         area.write_host(5, DeltaLease("c1", 5, "n5", 1, 77, 2))
     before = content(paths)
     with pytest.raises(LeaseError, match=r"node n5 \(host id 5\)"):
-        apply_lockspace(made, wanted, paths)
+        apply_lockspace(made, desired, paths)
     assert content(paths) == before
 
 
 @pytest.mark.parametrize("change", [{"present": False}, {"io_timeout": 9}])
 def test_a_node_that_is_just_joining_keeps_its_lockspace(paths, change):
-    wanted = replace(WANTED, **change)
-    made = plan(wanted, paths)
+    desired = replace(WANTED, **change)
+    made = plan(desired, paths)
     joining = KernelLock(paths.lockspace, 4 * 512, 512)
     joining.take()
     before = content(paths)
     with pytest.raises(LeaseError, match="locks host id 5"):
-        apply_lockspace(made, wanted, paths)
+        apply_lockspace(made, desired, paths)
     assert content(paths) == before
     joining.release()
 
 
 def test_nobody_can_join_a_lockspace_while_it_is_removed(paths, monkeypatch):
-    wanted = replace(WANTED, present=False)
-    made = plan(wanted, paths)
+    desired = replace(WANTED, present=False)
+    made = plan(desired, paths)
     tried = []
     real = Path.unlink
 
@@ -81,7 +81,7 @@ def test_nobody_can_join_a_lockspace_while_it_is_removed(paths, monkeypatch):
         return real(path, *rest, **more)
 
     monkeypatch.setattr(Path, "unlink", joining)
-    assert apply_lockspace(made, wanted, paths)
+    assert apply_lockspace(made, desired, paths)
     assert tried == [False]
     assert content(paths) == {}
 

@@ -33,19 +33,19 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision import move
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.device import (  # noqa: E501
-    DeviceWanted,
+    DesiredDevice,
     apply_device,
     look_device,
     plan_device,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.lockspace import (  # noqa: E501
-    LockspaceWanted,
+    DesiredLockspace,
     apply_lockspace,
     look_lockspace,
     plan_lockspace,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.metadata import (  # noqa: E501
-    MetadataWanted,
+    DesiredMetadata,
     apply_metadata,
     look_metadata,
     plan_metadata,
@@ -81,9 +81,9 @@ def make(place, block_bytes=None):
     if is_device(place):
         set_up(place)
     paths = cluster_paths(place, "c1")
-    lockspace = LockspaceWanted("c1", io_timeout=3)
+    lockspace = DesiredLockspace("c1", io_timeout=3)
     apply_lockspace(plan_lockspace(lockspace, look_lockspace(paths), paths), lockspace, paths)
-    metadata = MetadataWanted("c1", max_hosts=3, record_sizes=SIZES, block_bytes=block_bytes)
+    metadata = DesiredMetadata("c1", max_hosts=3, record_sizes=SIZES, block_bytes=block_bytes)
     apply_metadata(plan_metadata(metadata, look_metadata(paths), paths), metadata, paths)
     for host_id in (1, 3, 3):
         leases = EmbeddedLeases(paths.lockspace, paths.leases, host_id)
@@ -102,8 +102,8 @@ def make(place, block_bytes=None):
 
 
 def set_up(device):
-    wanted = DeviceWanted("c1", device, max_hosts=3, record_sizes=SIZES)
-    apply_device(plan_device(wanted, look_device(device, "c1")), wanted)
+    desired = DesiredDevice("c1", device, max_hosts=3, record_sizes=SIZES)
+    apply_device(plan_device(desired, look_device(device, "c1")), desired)
 
 
 def content(place, hosts=3):
@@ -112,9 +112,9 @@ def content(place, hosts=3):
     lockspace = read_lockspace(paths.lockspace)
     joins = {number: (one.host_name, one.generation) for number, one in lockspace.leases.items()}
     leaders = LeaseFile(paths.leases, LEASE_NAMES)
-    found = [leaders.read(name) for name in LEASE_NAMES]
+    existing = [leaders.read(name) for name in LEASE_NAMES]
     leaders.close()
-    versions = [(one.owner_id, one.owner_generation, one.version, one.free) for one in found]
+    versions = [(one.owner_id, one.owner_generation, one.version, one.free) for one in existing]
     with RecordFile(paths.state) as file:
         records = [file.read(kind, number) for kind in Kind for number in range(1, hosts + 1)]
     with Whiteboard(paths.metadata) as board:
@@ -128,29 +128,29 @@ def places(tmp_path, request, monkeypatch):
     monkeypatch.setattr(device_change, "ANNOUNCED_SECONDS", 0.01)
     kinds = getattr(request, "param", ("folder", "folder"))
     with ExitStack() as devices:
-        found = []
+        existing = []
         for number, kind in enumerate(kinds):
             if kind == "folder":
                 (tmp_path / str(number)).mkdir()
-                found.append(str(tmp_path / str(number)))
+                existing.append(str(tmp_path / str(number)))
             else:
                 image = tmp_path / f"image{number}"
                 # As small as it can be, but for a lockspace and leases with sectors of 4096.
                 size = 72 << 20 if kind == 4096 else 64 << 20
-                found.append(devices.enter_context(loop_device(image, size, kind)))
+                existing.append(devices.enter_context(loop_device(image, size, kind)))
         if kinds[1] != "folder":
-            set_up(found[1])
-        yield tuple(found)
+            set_up(existing[1])
+        yield tuple(existing)
 
 
-def wanted(places, **more):
-    return move.MoveWanted("c1", *places, **more)
+def desired(places, **more):
+    return move.DesiredPlace("c1", *places, **more)
 
 
 def go(asked, sleep=lambda _seconds: None):
-    found = move.look_move(asked)
-    plan = move.plan_move(asked, found)
-    return move.apply_move(plan, asked, found, sleep)
+    existing = move.look_move(asked)
+    plan = move.plan_move(asked, existing)
+    return move.apply_move(plan, asked, existing, sleep)
 
 
 def kinds(place):
@@ -168,20 +168,20 @@ def joinable(places):
 )
 def test_everything_is_the_same_in_the_new_place_and_the_old_one_is_blank(places):
     before = make(places[0])
-    assert go(wanted(places, prepare=True))
-    assert not go(wanted(places, prepare=True))
+    assert go(desired(places, prepare=True))
+    assert not go(desired(places, prepare=True))
     assert joinable(places) == [places[0]]
     assert content(places[0]) == before
     assert "moving" in kinds(places[1])
     waited = []
-    assert go(wanted(places), waited.append)
+    assert go(desired(places), waited.append)
     assert waited == [3], "as long as a write of a join may take"
     assert kinds(places[0]) == set()
     assert kinds(places[1]) - {"header"} == FILES
     assert content(places[1]) == before
     if is_device(places[0]):
         assert not any(Path(places[0]).read_bytes()[:GRAIN])
-    assert not go(wanted(places))
+    assert not go(desired(places))
     leases = EmbeddedLeases(*(f"{places[1]}/c1.{kind}" for kind in ("lockspace", "leases")), 3)
     assert leases.join("n3") == before[1][3][1] + 1
     assert leases.acquire("manager") == before[2][0][2] + 1
@@ -191,8 +191,8 @@ def test_everything_is_the_same_in_the_new_place_and_the_old_one_is_blank(places
 def test_the_new_files_may_be_larger_and_not_smaller(places):
     before = make(places[0])
     with pytest.raises(InputError, match="expected at least 3, as the cluster has"):
-        go(wanted(places, max_hosts=2))
-    assert go(wanted(places, max_hosts=5, record_sizes={Kind.CRM: 2 * MEBIBYTE}))
+        go(desired(places, max_hosts=2))
+    assert go(desired(places, max_hosts=5, record_sizes={Kind.CRM: 2 * MEBIBYTE}))
     assert content(places[1]) == before
     paths = cluster_paths(places[1], "c1")
     with RecordFile(paths.state) as file, Whiteboard(paths.metadata) as board:
@@ -205,7 +205,7 @@ def test_a_record_that_does_not_fit_is_named_before_anything_is_written(places):
     with RecordFile(f"{places[0]}/c1.state") as file:
         file.write(Kind.CRM, 3, 9, bytes(5000))
     with pytest.raises(StorageError, match=r"has a CRM record of 5000 bytes; give manager_record"):
-        go(wanted(places, prepare=True, record_sizes={Kind.CRM: 4096}))
+        go(desired(places, prepare=True, record_sizes={Kind.CRM: 4096}))
     assert kinds(places[1]) == set()
 
 
@@ -218,7 +218,7 @@ def test_a_damaged_record_is_not_left_behind(places):
             file.seek(geometry.offset(Kind.CRM, 3, copy) + 8)
             file.write(b"damage")
     with pytest.raises(FormatError):
-        go(wanted(places))
+        go(desired(places))
     assert joinable(places) == [places[0]]
 
 
@@ -226,7 +226,7 @@ def test_a_damaged_record_is_not_left_behind(places):
 def test_a_whiteboard_of_small_blocks_does_not_get_on_large_sectors(places):
     make(places[0], block_bytes=2048)
     with pytest.raises(StorageError, match=r"blocks of 2048 bytes, and .* has sectors of 4096"):
-        go(wanted(places, prepare=True))
+        go(desired(places, prepare=True))
 
 
 def hold(place, host_id=2):
@@ -240,18 +240,18 @@ def test_nothing_is_moved_while_a_node_holds_a_host_lease_but_it_is_prepared(pla
     make(places[0])
     hold(places[0])
     with pytest.raises(LeaseError, match=r"in use and nothing is moved: node n2 \(host id 2\)"):
-        go(wanted(places))
-    assert go(wanted(places, prepare=True))
+        go(desired(places))
+    assert go(desired(places, prepare=True))
     assert joinable(places) == [places[0]]
 
 
 def test_a_node_that_joined_after_the_look_keeps_its_cluster(places):
     make(places[0])
-    asked = wanted(places)
-    found = move.look_move(asked)
+    asked = desired(places)
+    existing = move.look_move(asked)
     hold(places[0])
     with pytest.raises(LeaseError, match="n2"):
-        move.apply_move(move.plan_move(asked, found), asked, found)
+        move.apply_move(move.plan_move(asked, existing), asked, existing)
     assert kinds(places[0]) == FILES
     assert kinds(places[1]) == set()
 
@@ -265,7 +265,7 @@ def test_a_node_that_was_joining_when_the_old_place_was_given_up_keeps_its_clust
         Path(places[0], "c1.lockspace").rename(Path(places[0], "c1.moved"))
 
     with pytest.raises(LeaseError, match="n2"):
-        go(wanted(places), join_late)
+        go(desired(places), join_late)
     assert kinds(places[0]) == FILES
     assert kinds(places[1]) == set()
 
@@ -274,17 +274,17 @@ def test_files_of_a_cluster_in_the_new_place_are_left_alone(places):
     make(places[0])
     make(places[1])
     with pytest.raises(StorageError, match=r"and .*c1\.lockspace exist, and a cluster has one"):
-        go(wanted(places))
+        go(desired(places))
     Path(places[1], "c1.lockspace").unlink()
     with pytest.raises(StorageError, match="has leases, metadata, state of a cluster c1 already"):
-        go(wanted(places))
+        go(desired(places))
 
 
 def test_a_storage_that_is_not_mounted_is_no_cluster_that_was_moved(places):
     with pytest.raises(StorageError, match="no lockspace of cluster c1"):
-        go(wanted(places))
+        go(desired(places))
     with pytest.raises(InputError, match="another place"):
-        go(wanted((places[0], places[0])))
+        go(desired((places[0], places[0])))
 
 
 def acts(monkeypatch, ends_at, error):
@@ -315,20 +315,20 @@ def test_after_a_power_cut_nodes_can_join_in_one_place_at_most_and_the_next_run_
     places, monkeypatch, ends_at
 ):
     before = make(places[0])
-    go(wanted(places, prepare=True))
+    go(desired(places, prepare=True))
     with monkeypatch.context() as patch:
         done = acts(patch, ends_at, PowerCutError)
         if ends_at < ACTS:
             with pytest.raises(PowerCutError):
-                go(wanted(places))
+                go(desired(places))
         else:
-            go(wanted(places))
+            go(desired(places))
         assert len([one for one in done if one != "failed"]) == ends_at
     assert len(joinable(places)) <= 1
     if joinable(places) == [places[1]]:
         assert content(places[1]) == before
-    go(wanted(places, prepare=True))
-    go(wanted(places))
+    go(desired(places, prepare=True))
+    go(desired(places))
     assert kinds(places[0]) == set()
     assert content(places[1]) == before
 
@@ -336,13 +336,13 @@ def test_after_a_power_cut_nodes_can_join_in_one_place_at_most_and_the_next_run_
 @pytest.mark.parametrize("ends_at", range(6))
 def test_after_an_error_the_old_place_is_as_before(places, monkeypatch, ends_at):
     before = make(places[0])
-    go(wanted(places, prepare=True))
+    go(desired(places, prepare=True))
     with monkeypatch.context() as patch:
         acts(patch, ends_at, StorageError)
         with pytest.raises(StorageError, match="an act on the storage"):
-            go(wanted(places))
+            go(desired(places))
     assert joinable(places) == [places[0]]
     assert content(places[0]) == before
     assert not kinds(places[1]) & FILES
-    go(wanted(places))
+    go(desired(places))
     assert content(places[1]) == before

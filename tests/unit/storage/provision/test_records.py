@@ -23,13 +23,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision import records
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.lockspace import (  # noqa: E501
-    LockspaceWanted,
+    DesiredLockspace,
     apply_lockspace,
     look_lockspace,
     plan_lockspace,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.metadata import (  # noqa: E501
-    MetadataWanted,
+    DesiredMetadata,
     apply_metadata,
     look_metadata,
     plan_metadata,
@@ -52,35 +52,37 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whol
 )
 
 MEBIBYTE = 1 << 20
-SMALL = MetadataWanted(
+SMALL = DesiredMetadata(
     "c1",
     max_hosts=3,
     record_sizes={Kind.LRM: MEBIBYTE, Kind.CRM: 2 * MEBIBYTE, Kind.CONFIGURATION: 2 * MEBIBYTE},
 )
-MORE = MetadataWanted("c1", max_hosts=5)
+MORE = DesiredMetadata("c1", max_hosts=5)
 LARGER = replace(SMALL, record_sizes={Kind.CRM: 5 * MEBIBYTE})
 
 
 @pytest.fixture
 def paths(tmp_path):
-    found = cluster_paths(str(tmp_path), "c1")
-    lockspace = LockspaceWanted("c1")
-    apply_lockspace(plan_lockspace(lockspace, look_lockspace(found), found), lockspace, found)
-    apply(SMALL, found)
-    with RecordFile(found.state) as file:
+    existing = cluster_paths(str(tmp_path), "c1")
+    lockspace = DesiredLockspace("c1")
+    apply_lockspace(
+        plan_lockspace(lockspace, look_lockspace(existing), existing), lockspace, existing
+    )
+    apply(SMALL, existing)
+    with RecordFile(existing.state) as file:
         for host_id in (1, 3):
             for kind in Kind:
                 for turn in range(3):
                     file.write(kind, host_id, 5 + turn, f"{kind.name} {host_id} {turn}".encode())
-    return found
+    return existing
 
 
-def plan(wanted, paths):
-    return plan_metadata(wanted, look_metadata(paths, wanted), paths)
+def plan(desired, paths):
+    return plan_metadata(desired, look_metadata(paths, desired), paths)
 
 
-def apply(wanted, paths):
-    return apply_metadata(plan(wanted, paths), wanted, paths)
+def apply(desired, paths):
+    return apply_metadata(plan(desired, paths), desired, paths)
 
 
 def standing(paths):
@@ -135,16 +137,16 @@ def test_a_node_that_is_just_joining_keeps_its_records(paths):
 @pytest.mark.parametrize("sizes", [{Kind.CRM: 5}, {Kind.LRM: 3, Kind.CONFIGURATION: 1}])
 def test_every_record_is_carried_over_with_its_epoch_and_number(paths, sizes):
     before = standing(paths)
-    wanted = replace(SMALL, record_sizes={one: size * MEBIBYTE for one, size in sizes.items()})
-    made = plan(wanted, paths)
+    desired = replace(SMALL, record_sizes={one: size * MEBIBYTE for one, size in sizes.items()})
+    made = plan(desired, paths)
     assert [(step.action, step.path) for step in made.steps] == [("lay-out-anew", paths.state)]
-    assert apply_metadata(made, wanted, paths)
+    assert apply_metadata(made, desired, paths)
     assert standing(paths) == before
-    assert plan(wanted, paths).steps == ()
-    again = look_metadata(paths, wanted)
-    assert again.geometry.copy_bytes == {**SMALL.record_sizes, **wanted.record_sizes}
-    assert plan_metadata(wanted, again, paths).before == made.after
-    assert not apply_metadata(made, wanted, paths), "of two playbooks the second changes nothing"
+    assert plan(desired, paths).steps == ()
+    again = look_metadata(paths, desired)
+    assert again.geometry.copy_bytes == {**SMALL.record_sizes, **desired.record_sizes}
+    assert plan_metadata(desired, again, paths).before == made.after
+    assert not apply_metadata(made, desired, paths), "of two playbooks the second changes nothing"
     with RecordFile(paths.state) as file:
         assert file.write(Kind.CRM, 1, 7, b"next").sequence == before[3].sequence + 1
 
@@ -161,9 +163,9 @@ def test_a_record_that_would_not_fit_is_named_and_nothing_is_cut(paths):
     with RecordFile(paths.state) as file:
         file.write(Kind.CRM, 3, 8, b"x" * (MEBIBYTE + 5))
     before = standing(paths)
-    wanted = replace(SMALL, record_sizes={Kind.CRM: MEBIBYTE})
+    desired = replace(SMALL, record_sizes={Kind.CRM: MEBIBYTE})
     with pytest.raises(StorageError) as caught:
-        plan(wanted, paths)
+        plan(desired, paths)
     assert str(caught.value) == (
         f"The file of records has a CRM record of {MEBIBYTE + 5} bytes, which does not fit into"
         " manager_record_size=1; nothing was changed."

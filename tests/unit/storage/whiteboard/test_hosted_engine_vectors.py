@@ -129,15 +129,15 @@ def test_a_reader_case_matches_or_departs_on_purpose(case):
             decode_host(data, case["host_id"])
     else:
         found = decode_host(data, case["host_id"])
-        wanted = case["result"]
-        assert found.timestamp == wanted["host-ts"]
-        assert found.score == wanted["score"]
-        assert found.health == json.loads(wanted["engine-status"])
-        assert found.host_name == wanted["hostname"]
-        assert found.maintenance == wanted["maintenance"]
-        assert found.stopped == wanted["stopped"]
-        assert found.conf_on_shared_storage == wanted.get("conf_on_shared_storage")
-        assert found.conf_timestamp == wanted.get("local_conf_timestamp")
+        desired = case["result"]
+        assert found.timestamp == desired["host-ts"]
+        assert found.score == desired["score"]
+        assert found.health == json.loads(desired["engine-status"])
+        assert found.host_name == desired["hostname"]
+        assert found.maintenance == desired["maintenance"]
+        assert found.stopped == desired["stopped"]
+        assert found.conf_on_shared_storage == desired.get("conf_on_shared_storage")
+        assert found.conf_timestamp == desired.get("local_conf_timestamp")
         if case["name"] in WRITTEN_HERE_TOO:
             assert encode_host(found) == data
 
@@ -249,11 +249,11 @@ def test_a_new_lockspace_is_what_sanlock_makes(name):
     record = base64.b64decode(case["first_record_b64"])
     assert area[: len(record)] == record
     lease = decode_delta(record, 1)
-    wanted = case["first_record_fields"]
-    assert lease.lockspace == wanted["space_name"]
-    assert (lease.host_id, lease.generation) == (wanted["owner_id"], wanted["owner_generation"])
-    assert (lease.host_name, lease.timestamp) == (wanted["resource_name"], wanted["timestamp"])
-    assert (lease.io_timeout, lease.layout) == (wanted["io_timeout"], layout)
+    desired = case["first_record_fields"]
+    assert lease.lockspace == desired["space_name"]
+    assert (lease.host_id, lease.generation) == (desired["owner_id"], desired["owner_generation"])
+    assert (lease.host_name, lease.timestamp) == (desired["resource_name"], desired["timestamp"])
+    assert (lease.io_timeout, lease.layout) == (desired["io_timeout"], layout)
 
 
 def watched_board():

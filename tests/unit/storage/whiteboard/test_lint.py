@@ -75,7 +75,7 @@ def damage(board, number, place, data):
     board.write_block(number, bytes(block))
 
 
-def seen(board, lockspace="", seconds=12.0, meanwhile=lambda: None):
+def observed(board, lockspace="", seconds=12.0, meanwhile=lambda: None):
     return look_twice(board, lockspace, seconds, lambda _seconds: meanwhile())
 
 
@@ -116,7 +116,7 @@ def test_each_kind_of_damage_is_named_and_put_right(board, number, place, data, 
     found = findings(board)
     assert [finding.host_id for finding in found] == [number]
     assert problem in found[0].problem
-    repairs = plan_repair(found, seen(board))
+    repairs = plan_repair(found, observed(board))
     assert [repair.action for repair in repairs] == [remedy]
     assert apply_repair(board, repairs) == 1
     assert findings(board) == []
@@ -125,7 +125,7 @@ def test_each_kind_of_damage_is_named_and_put_right(board, number, place, data, 
 
 def test_a_block_in_a_wrong_slot_is_cleared_there_and_kept_where_it_belongs(board, size):
     board.write_block(4, board.read_block(1))
-    [repair] = plan_repair(findings(board), seen(board))
+    [repair] = plan_repair(findings(board), observed(board))
     assert "wrong slot" in repair.problem
     apply_repair(board, [repair])
     assert board.read_block(4) == bytes(size)
@@ -134,7 +134,7 @@ def test_a_block_in_a_wrong_slot_is_cleared_there_and_kept_where_it_belongs(boar
 
 def test_an_unknown_maintenance_is_written_as_maintenance(board, size):
     damage(board, 0, 0, b"maintenance\xff")
-    apply_repair(board, plan_repair(findings(board), seen(board)))
+    apply_repair(board, plan_repair(findings(board), observed(board)))
     assert board.read_block(0) == encode_global(GlobalBlock(True), size)
 
 
@@ -143,13 +143,13 @@ def test_a_host_name_that_two_nodes_have_is_named_and_left(board):
     [finding] = findings(board)
     assert (finding.host_id, finding.remedy) == (6, None)
     assert "that of host id 2 too" in finding.problem
-    assert plan_repair([finding], seen(board)) == []
+    assert plan_repair([finding], observed(board)) == []
 
 
 def test_text_beyond_ascii_is_rewritten_and_the_machine_part_kept(board, size):
     block = encode_host(HostBlock(2, 10, 1, "n2"), size)
     board.write_block(2, block[:512] + "été\n".encode().ljust(size - 512, b"\0"))
-    apply_repair(board, plan_repair(findings(board), seen(board)))
+    apply_repair(board, plan_repair(findings(board), observed(board)))
     assert board.read_host(2).extra == "\\xe9t\\xe9\n"
     assert board.read_block(2)[:512] == block[:512]
 
@@ -178,7 +178,7 @@ def test_the_block_of_a_node_that_may_live_is_left_with_the_reason(board, locksp
         if reason == "wrote":
             damage(board, 2, 4, b"8")
 
-    look = seen(board, lockspace, seconds, meanwhile)
+    look = observed(board, lockspace, seconds, meanwhile)
     before = board.read_block(2)
     words = {
         "held": "node n2 holds its host lease",
@@ -200,19 +200,19 @@ def test_the_block_of_a_node_that_may_live_is_left_with_the_reason(board, locksp
 
 def test_a_host_lease_that_was_not_renewed_for_long_enough_is_that_of_a_dead_node(board, lockspace):
     hold(lockspace, 2)
-    assert why_live(2, seen(board, lockspace, DEAD_AFTER - 1))
-    assert why_live(2, seen(board, lockspace, DEAD_AFTER)) == ""
+    assert why_live(2, observed(board, lockspace, DEAD_AFTER - 1))
+    assert why_live(2, observed(board, lockspace, DEAD_AFTER)) == ""
 
 
 def test_a_lockspace_that_cannot_be_read_speaks_for_everybody(board, tmp_path):
     (tmp_path / "c1.lockspace").write_bytes(b"x" * (1 << 20))
-    look = seen(board, str(tmp_path / "c1.lockspace"))
+    look = observed(board, str(tmp_path / "c1.lockspace"))
     assert "cannot be read" in why_live(8, look)
 
 
 def test_a_node_that_writes_between_plan_and_repair_keeps_its_block(board):
     damage(board, 2, 4, b"9")
-    repairs = plan_repair(findings(board), seen(board))
+    repairs = plan_repair(findings(board), observed(board))
     board.write_host(HostBlock(2, 11, 3400, "n2"))
     with pytest.raises(LeaseError, match="written meanwhile"):
         apply_repair(board, repairs)
@@ -222,7 +222,7 @@ def test_a_node_that_writes_between_plan_and_repair_keeps_its_block(board):
 def test_a_node_that_joins_between_plan_and_repair_keeps_its_block(board, lockspace):
     damage(board, 2, 4, b"9")
     before = board.read_block(2)
-    repairs = plan_repair(findings(board), seen(board, lockspace))
+    repairs = plan_repair(findings(board), observed(board, lockspace))
     lock = KernelLock(lockspace, 512, 512)
     lock.take()
     with pytest.raises(LeaseError, match="just took host id 2"):
@@ -236,7 +236,7 @@ def test_a_node_that_joins_between_plan_and_repair_keeps_its_block(board, locksp
 
 def test_what_somebody_else_repaired_already_is_no_change(board):
     damage(board, 2, 4, b"9")
-    repairs = plan_repair(findings(board), seen(board))
+    repairs = plan_repair(findings(board), observed(board))
     assert apply_repair(board, repairs) == 1
     assert apply_repair(board, repairs) == 0
 
@@ -244,7 +244,7 @@ def test_what_somebody_else_repaired_already_is_no_change(board):
 def test_only_the_host_ids_asked_for_are_repaired(board):
     for number in (1, 2, 3):
         damage(board, number, 4, b"9")
-    repairs = plan_repair(findings(board), seen(board), only=[2])
+    repairs = plan_repair(findings(board), observed(board), only=[2])
     assert [repair.host_id for repair in repairs] == [2]
 
 
@@ -263,6 +263,6 @@ def test_a_file_that_ends_within_a_block_is_completed(board, size, tmp_path):
 def test_a_forced_repair_says_what_it_was_forced_against(board, lockspace):
     damage(board, 2, 4, b"9")
     hold(lockspace, 2)
-    [repair] = plan_repair(findings(board), seen(board, lockspace), force=True)
+    [repair] = plan_repair(findings(board), observed(board, lockspace), force=True)
     assert repair.reason.startswith("forced although node n2 holds")
     assert replace(repair, reason="").action == CLEAR

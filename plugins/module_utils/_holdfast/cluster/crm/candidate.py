@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ...errors import LeaseError, StorageError
-from ..model.desired import Wanted
+from ..model.desired import DesiredState
 from ..model.effects import Cycle, Log, perform
 from ..model.lease_freeing import freeing
 from ..model.maintenance import told
-from ..model.observed import FenceReport, NodeSeen
+from ..model.observed import FenceReport, ObservedNode
 from ..model.state import ClusterState, Intent
 from ..model.versions import paused
 from .effects import (
@@ -162,7 +162,7 @@ class Candidacy:
 def consider(
     settings: CrmSettings,
     holder: str,
-    nodes: Mapping[str, NodeSeen],
+    nodes: Mapping[str, ObservedNode],
     storage_trouble: str,
     held: str,
     joined_for: float,
@@ -176,8 +176,8 @@ def consider(
     """
     if holder == settings.node or holder not in nodes:
         return Candidacy(False, "")
-    seen, timing = nodes[holder], settings.timing
-    judgement = judge(seen, storage_trouble, timing, joined_for)
+    observed, timing = nodes[holder], settings.timing
+    judgement = judge(observed, storage_trouble, timing, joined_for)
     if judgement.verdict in (Verdict.HEALTHY, Verdict.WATCH):
         return Candidacy(False, "")
     reason = f"{holder} is the manager: {judgement.reason}"
@@ -187,15 +187,15 @@ def consider(
         return Candidacy(False, reason)
     delay = _rank(settings, holder, nodes) * timing.candidate_delay
     later = replace(timing, suspect_after=timing.suspect_after + delay)
-    if seen.short_limit:
-        seen = replace(seen, short_limit=seen.short_limit + delay)
-    if judge(seen, storage_trouble, later, joined_for).verdict is not Verdict.FENCE:
+    if observed.short_limit:
+        observed = replace(observed, short_limit=observed.short_limit + delay)
+    if judge(observed, storage_trouble, later, joined_for).verdict is not Verdict.FENCE:
         return Candidacy(False, f"{reason}; nodes with a lower host id go first")
     return Candidacy(True, reason)
 
 
 def kept_from_fencing(
-    last: ClusterState | None, desired: Wanted, wall: float, *, wall_even: bool
+    last: ClusterState | None, desired: DesiredState, wall: float, *, wall_even: bool
 ) -> str:
     """Return why a candidate may not fence the silent manager's node; empty if it may.
 
@@ -212,11 +212,11 @@ def kept_from_fencing(
     return ""
 
 
-def _rank(settings: CrmSettings, holder: str, nodes: Mapping[str, NodeSeen]) -> int:
+def _rank(settings: CrmSettings, holder: str, nodes: Mapping[str, ObservedNode]) -> int:
     """Return the number of healthy nodes with a lower host id than this node."""
     own, host_ids = settings.node, settings.host_ids
     return sum(
-        seen.beats and seen.is_fresh(settings.timing) and host_ids[name] < host_ids[own]
-        for name, seen in nodes.items()
+        observed.beats and observed.is_fresh(settings.timing) and host_ids[name] < host_ids[own]
+        for name, observed in nodes.items()
         if name not in (own, holder)
     )

@@ -66,7 +66,7 @@ def move(
     goes_live = live and desired.live_migration and not status.no_live
     state = ServiceState.MIGRATE if goes_live else ServiceState.RELOCATE
     leaving = status.maintenance_node
-    if not leaving and selection.drained(status.node, round_.state, round_.seen):
+    if not leaving and selection.drained(status.node, round_.state, round_.observed):
         leaving = status.node
     moving = replace(
         status,
@@ -114,7 +114,7 @@ def _wait_for_target(round_: Round, service_id: str, status: ServiceStatus) -> N
     would then keep running the service.
     """
     target = status.target
-    why = selection.unusable(target, round_.state, round_.seen)
+    why = selection.unusable(target, round_.state, round_.observed)
     if why:
         reason = f"did not go to {target}: {why}"
         back = replace(status, state=ServiceState.STARTED, target="", reason=reason)
@@ -125,7 +125,7 @@ def _wait_for_target(round_: Round, service_id: str, status: ServiceStatus) -> N
     if report is not None and service_id in report.coming:
         round_.count_command()
         round_.set_service(service_id, replace(status, expected=True))
-    elif not 0.0 <= round_.seen.wall - status.since < EXPECTED_WITHIN:
+    elif not 0.0 <= round_.observed.wall - status.since < EXPECTED_WITHIN:
         why = f"{target} does not say that it expects it: stopped, to be started there"
         round_.command(service_id, replace(status, reason=why), ServiceState.RELOCATE)
         round_.say("migration_failed", why, service=service_id, node=status.node)
@@ -141,7 +141,7 @@ def _repeat_command(
         state = ServiceState.RELOCATE if status.state is ServiceState.MIGRATE else status.state
         round_.command(service_id, status, state)
         return
-    drained = selection.drained(status.node, round_.state, round_.seen)
+    drained = selection.drained(status.node, round_.state, round_.observed)
     if desired is None or desired.state != STARTED or drained:
         round_.command(service_id, status, ServiceState.REQUEST_STOP)
         return
@@ -167,7 +167,7 @@ def _finish_start(
         text = f"started in {result.took:.1f} s: {status.reason}"
         round_.set_service(service_id, replace(status, state=ServiceState.STARTED, from_node=""))
         round_.say("started", text, service=service_id, node=status.node)
-        _record_recovery(round_, service_id, status.node, result.at or round_.seen.wall)
+        _record_recovery(round_, service_id, status.node, result.at or round_.observed.wall)
         return
     try_elsewhere(round_, service_id, replace(status, from_node=""), result.text)
 
@@ -195,7 +195,7 @@ def _finish_move(
         waiting = f"left {status.node}: {reason}; waits for {other!r}, after which it is started"
         round_.set_service(service_id, replace(stopped, reason=waiting))
         return
-    if target and (live or not selection.unusable(target, round_.state, round_.seen)):
+    if target and (live or not selection.unusable(target, round_.state, round_.observed)):
         # After a live migration it is already there, whatever state the node has now.
         coming = replace(status, from_node=status.node if live else "")
         begin(round_, service_id, coming, desired, target, reason)
@@ -209,7 +209,7 @@ def _starts_first(round_: Round, desired: Service) -> str:
     One that is stopped for good, or in error, does not keep down a service that ran without it.
     """
     for other in desired.after:
-        first, there = round_.seen.wanted.services.get(other), round_.state.services.get(other)
+        first, there = round_.observed.desired.services.get(other), round_.state.services.get(other)
         if first is None or first.state != STARTED or there is None:
             continue
         if there.state in _NOT_UP_YET:
@@ -257,7 +257,7 @@ def try_elsewhere(round_: Round, service_id: str, status: ServiceStatus, text: s
 
     After all nodes failed, it is tried again in place.
     """
-    desired = round_.seen.wanted.services.get(service_id)
+    desired = round_.observed.desired.services.get(service_id)
     failed = (*status.failed_nodes, status.node)
     status = replace(status, failed_nodes=failed, leave="")
     if desired is None or len(failed) > desired.max_relocate:
@@ -271,10 +271,10 @@ def try_elsewhere(round_: Round, service_id: str, status: ServiceStatus, text: s
     if desired.state != STARTED:
         round_.set_service(service_id, stopped)
         return
-    chosen = selection.choose(service_id, round_.state, round_.seen, round_.load)
+    chosen = selection.choose(service_id, round_.state, round_.observed, round_.load)
     if not chosen.node or chosen.node in failed:
         chosen = _next_try(round_, service_id, status)
-    if not chosen.node or status.not_before > round_.seen.wall:
+    if not chosen.node or status.not_before > round_.observed.wall:
         round_.set_service(service_id, stopped)
         return
     if chosen.node != status.node:
@@ -299,7 +299,7 @@ def try_elsewhere(round_: Round, service_id: str, status: ServiceStatus, text: s
 def _next_try(round_: Round, service_id: str, status: ServiceStatus) -> selection.Choice:
     """Return where to retry after all nodes were tried: in place if possible."""
     chosen = selection.choose(
-        service_id, round_.state, round_.seen, round_.load, stay=status.node, again=True
+        service_id, round_.state, round_.observed, round_.load, stay=status.node, again=True
     )
     if not chosen.node:
         return chosen

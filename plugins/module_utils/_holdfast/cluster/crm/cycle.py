@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...errors import LeaseError, NoAnswerError, StorageError
-from ..model.desired import Wanted
+from ..model.desired import DesiredState
 from ..model.effects import Clocks, Cycle, ForgetRepeated, Log, ReadClocks, perform
 from ..model.lease_freeing import Freeing, freeing
 from ..model.news import news
-from ..model.observed import FenceReport, Seen
+from ..model.observed import FenceReport, ObservedState
 from ..model.state import ClusterState, Event, NodeState
-from ..model.versions import not_heard_yet, older_than_reports, paused, reports_seen
+from ..model.versions import not_heard_yet, observed_reports, older_than_reports, paused
 from . import eligibility, step
 from .candidate import watch_manager
 from .effects import (
@@ -227,11 +227,11 @@ def _manage(crm: Crm, state: ClusterState, observation: Observation, clocks: Clo
     if keeps is None:
         return
     crm.state = keeps
-    observed = yield from _observe(crm, keeps, observation)
-    if observed is None or crm.state is None:
+    inputs = yield from _observe(crm, keeps, observation)
+    if inputs is None or crm.state is None:
         return
-    start, seen = observed
-    decided = step.step(start, seen, crm.settings.timing)
+    start, observed = inputs
+    decided = step.step(start, observed, crm.settings.timing)
     crm.changes = decided.changes
     crm.trouble = ""
     if (yield from crm.is_late()):
@@ -240,9 +240,9 @@ def _manage(crm: Crm, state: ClusterState, observation: Observation, clocks: Clo
     # either.
     proofs = [
         one if _is_off(decided.state, one.node) else replace(one, confirmed=False)
-        for one in seen.fences
+        for one in observed.fences
     ]
-    yield from _write(crm, decided.state, seen.wanted, proofs)
+    yield from _write(crm, decided.state, observed.desired, proofs)
     crm.drop_ends()
     yield from _act(crm, decided)
 
@@ -271,7 +271,7 @@ def _keeps_managing(
 
 def _observe(
     crm: Crm, state: ClusterState, observation: Observation
-) -> Cycle[tuple[ClusterState, Seen] | None]:
+) -> Cycle[tuple[ClusterState, ObservedState] | None]:
     """Return the input of the decision, or None if the manager cannot decide in this turn."""
     foreign = eligibility.foreign_hosts(observation, crm.settings.timing.suspect_after)
     if foreign != state.foreign_hosts:
@@ -285,16 +285,16 @@ def _observe(
         crm.drop_ends()
         yield from crm.give_up_lease()
         return None
-    older = older_than_reports(state, desired, reports_seen(observation.nodes))
+    older = older_than_reports(state, desired, observed_reports(observation.nodes))
     if older:
         yield from crm.pause(paused(older))
         return None
     clocks = yield from crm.look_at_wall_clock()
     state = yield from _look_at_own_record(crm, state, clocks)
-    seen = Seen(
+    observed = ObservedState(
         now=clocks.mono,
         wall=clocks.wall,
-        wanted=desired,
+        desired=desired,
         config_slot=slot,
         nodes=observation.nodes,
         storage_trouble=observation.trouble or crm.trouble,
@@ -307,7 +307,7 @@ def _observe(
         wall_even=crm.wall_is_even(clocks),
         joined_for=crm.joined_for,
     )
-    return state, seen
+    return state, observed
 
 
 def _look_at_own_record(crm: Crm, state: ClusterState, clocks: Clocks) -> Cycle[ClusterState]:
@@ -326,7 +326,9 @@ def _look_at_own_record(crm: Crm, state: ClusterState, clocks: Clocks) -> Cycle[
     return record_restored(state, clocks.wall)
 
 
-def _write(crm: Crm, state: ClusterState, wanted: Wanted, proofs: list[FenceReport]) -> Cycle[None]:
+def _write(
+    crm: Crm, state: ClusterState, desired: DesiredState, proofs: list[FenceReport]
+) -> Cycle[None]:
     """Write the record if it changed, and free the host leases that *proofs* prove dead.
 
     A failed write may still reach the storage, with command uids that must not be used again.  So
@@ -335,7 +337,7 @@ def _write(crm: Crm, state: ClusterState, wanted: Wanted, proofs: list[FenceRepo
     record = freeing(crm.host_lease_generation, crm.freed_leases.to_record(proofs))
     if state != crm.written:
         before = crm.state
-        told = news(crm.written, crm.written_from, state, wanted)
+        told = news(crm.written, crm.written_from, state, desired)
         try:
             yield from perform(WriteState(state, record, told))
         except (StorageError, LeaseError):
@@ -344,7 +346,7 @@ def _write(crm: Crm, state: ClusterState, wanted: Wanted, proofs: list[FenceRepo
         for event in new_events(before, state):
             yield from perform(_line(event, state.epoch))
         crm.state = crm.written = state
-        crm.written_from = wanted
+        crm.written_from = desired
         yield from perform(WakeNodes(told.nodes))
     yield from crm.record_freeing(record)
     crm.state = state

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Optional
 
-from ..model.desired import Wanted
+from ..model.desired import DesiredState
 from ..model.effects import Effect
 from ..model.lease_freeing import Freeing
 from ..model.membership import Membership
 from ..model.news import News
-from ..model.observed import FenceReport, HostView, NodeSeen, PowerReport
+from ..model.observed import FenceReport, HostView, ObservedNode, PowerReport
 from ..model.state import ClusterState, Intent
 from .repair_plan import StoredRecords
 
@@ -43,7 +43,7 @@ class Observation:
     no member.  *elsewhere* says which nodes write to another storage; it is part of *trouble*, too.
     """
 
-    nodes: Mapping[str, NodeSeen]
+    nodes: Mapping[str, ObservedNode]
     held: str
     trouble: str
     took: float
@@ -141,7 +141,7 @@ class ReadRecords(Effect[StoredRecords]):
     """Read all that a new manager compares before it takes over."""
 
 
-class ReadDesired(Effect[tuple[Wanted, int]]):
+class ReadDesired(Effect[tuple[DesiredState, int]]):
     """Read the newest configuration and the host id of its slot.
 
     Throws ``FormatError`` if it is damaged.

@@ -22,7 +22,7 @@ def fail(round_: Round, service_id: str, status: ServiceStatus, text: str, *, no
 
     *node* is where the service may still run, empty if it runs nowhere.
     """
-    desired = round_.seen.wanted.services.get(service_id)
+    desired = round_.observed.desired.services.get(service_id)
     if node and desired is not None and _fenced_enough(status, desired):
         text = (
             f"{text}; no other node is fenced for it, as it failed {status.crashes} times in a row"
@@ -57,7 +57,7 @@ def may_demand_fence(
         return False
     if _fenced_enough(status, desired):
         return False
-    return node in round_.seen.nodes and round_.node(node).state is NodeState.ONLINE
+    return node in round_.observed.nodes and round_.node(node).state is NodeState.ONLINE
 
 
 def _fenced_enough(status: ServiceStatus, desired: Service) -> bool:
@@ -143,7 +143,7 @@ def _stop_again(round_: Round, service_id: str, status: ServiceStatus) -> None:
         return
     report = round_.report(status.node)
     result = report.results.get(status.uid) if report is not None else None
-    now = round_.seen.wall
+    now = round_.observed.wall
     if status.digest:
         first = replace(status, digest="", not_before=now)
         round_.command(service_id, first, ServiceState.ERROR)

@@ -43,9 +43,9 @@ POWER_ATTEMPTS = 5
 
 def handle_ends(round_: Round) -> None:
     """Handle the fences and power-ons that ended."""
-    for fence in round_.seen.fences:
+    for fence in round_.observed.fences:
         _handle_fence_end(round_, fence)
-    for power in round_.seen.powers:
+    for power in round_.observed.powers:
         _handle_power_end(round_, power)
 
 
@@ -55,20 +55,20 @@ def order_fences(round_: Round) -> None:
     A new manager sends a fence only after it has seen the node silent itself.  A manager never
     fences its own node.
     """
-    free = round_.timing.concurrent_fences - len(round_.seen.fencing)
+    free = round_.timing.concurrent_fences - len(round_.observed.fencing)
     for name, status in sorted(round_.state.nodes.items()):
-        if free <= 0 or round_.seen.storage_trouble:
+        if free <= 0 or round_.observed.storage_trouble:
             return
-        if status.state is not NodeState.FENCE or name in round_.seen.fencing:
+        if status.state is not NodeState.FENCE or name in round_.observed.fencing:
             continue
-        seen = round_.seen.nodes.get(name)
-        if seen is None or name == round_.state.manager:
+        observed = round_.observed.nodes.get(name)
+        if observed is None or name == round_.state.manager:
             continue
-        if seen.is_fresh(round_.timing) and not status.demanded:
+        if observed.is_fresh(round_.timing) and not status.demanded:
             continue
-        if round_.seen.now < status.retry_after:
+        if round_.observed.now < status.retry_after:
             continue
-        sent = status.with_pending_fence(FenceSender.MANAGER, round_.seen.wall)
+        sent = status.with_pending_fence(FenceSender.MANAGER, round_.observed.wall)
         round_.set_node(name, sent)
         round_.fences.append(FenceOrder(name, status.reason))
         free -= 1
@@ -80,7 +80,7 @@ def power_on_again(round_: Round) -> None:
     A service that is still waiting may be waiting for such a node.  A node that restarts and may
     have been cut off by an earlier fence is powered on, too: it is expected back.
     """
-    if round_.seen.held or not round_.timing.power_on_after_fence:
+    if round_.observed.held or not round_.timing.power_on_after_fence:
         return
     for name, status in sorted(round_.state.nodes.items()):
         off = status.state is NodeState.OFF and status.fenced
@@ -88,9 +88,9 @@ def power_on_again(round_: Round) -> None:
             continue
         if status.power and not _may_have_been_cut_off(round_, status):
             continue
-        if name not in round_.seen.nodes or name in round_.seen.fencing:
+        if name not in round_.observed.nodes or name in round_.observed.fencing:
             continue
-        if name in round_.seen.wanted.maintenance or round_.seen.now < status.retry_after:
+        if name in round_.observed.desired.maintenance or round_.observed.now < status.retry_after:
             continue
         _power_on(round_, name, status)
 
@@ -100,7 +100,7 @@ def _handle_fence_end(round_: Round, fence: FenceReport) -> None:
     sign = _sign_of_life(round_, fence)
     if status.state is NodeState.OFF and fence.confirmed and not sign:
         # The host lease was the faster proof, but this fence powered the node off.
-        proof = Proof(_kind(fence), round_.seen.wall, status.proved_by)
+        proof = Proof(_kind(fence), round_.observed.wall, status.proved_by)
         confirmed = _with_confirmed_fence(round_, status, fence, FenceCause.SILENT)
         verified = replace(confirmed, proof=proof)
         round_.set_node(fence.node, verified)
@@ -127,12 +127,12 @@ def _handle_fence_end(round_: Round, fence: FenceReport) -> None:
     attempt = status.attempt + 1
     wait = min(round_.timing.fence_retry * 2 ** (attempt - 1), MAX_RETRY)
     reason = f"fence attempt {attempt} failed: {text}; next in {wait:.0f} s"
-    seen = round_.seen.nodes.get(fence.node)
-    if seen is not None and seen.lease_note:
-        reason = f"{reason}; {seen.lease_note}"
+    observed = round_.observed.nodes.get(fence.node)
+    if observed is not None and observed.lease_note:
+        reason = f"{reason}; {observed.lease_note}"
     round_.set_node(
         fence.node,
-        replace(status, attempt=attempt, retry_after=round_.seen.now + wait, reason=reason),
+        replace(status, attempt=attempt, retry_after=round_.observed.now + wait, reason=reason),
     )
     round_.say("fence_failed", f"{reason}; nothing is recovered without proof", node=fence.node)
 
@@ -158,7 +158,7 @@ def _with_confirmed_fence(
     """
     own = status.fence_sent_by(FenceSender.MANAGER)
     sent = own if own in status.fenced else fence.sent
-    proved = with_fence(status, sent, round_.seen.wall, cause)
+    proved = with_fence(status, sent, round_.observed.wall, cause)
     earlier = status.fence_sent_by(FenceSender.EARLIER_MANAGER)
     return proved.with_pending_fence(FenceSender.MANAGER, earlier)
 
@@ -168,13 +168,13 @@ def _sign_of_life(round_: Round, fence: FenceReport) -> str:
 
     A node whose daemons crash just then is as silent on storage as a dead one.
     """
-    seen = round_.seen.nodes.get(fence.node)
-    if seen is not None and seen.answer is Answer.YES:
+    observed = round_.observed.nodes.get(fence.node)
+    if observed is not None and observed.answer is Answer.YES:
         return "it still answers on the network"
     if not fence.quiet:
         return "it went on writing, or answered on the network"
-    if seen is not None and seen.beats and seen.is_fresh(round_.timing):
-        boot = seen.report.boot if seen.report is not None else ""
+    if observed is not None and observed.beats and observed.is_fresh(round_.timing):
+        boot = observed.report.boot if observed.report is not None else ""
         if boot == round_.node(fence.node).boot:
             return "it writes again"
     return ""
@@ -185,7 +185,7 @@ def _handle_power_end(round_: Round, power: PowerReport) -> None:
     if status.state not in (NodeState.OFF, NodeState.OFFLINE):
         return
     if power.ok:
-        again = round_.seen.now + POWER_AGAIN
+        again = round_.observed.now + POWER_AGAIN
         tried = replace(status, power=Power.ON, attempt=status.attempt + 1, retry_after=again)
         round_.set_node(power.node, tried)
         text = "switched on again after its recovery"
@@ -202,7 +202,7 @@ def _handle_power_end(round_: Round, power: PowerReport) -> None:
             attempt=attempt,
             power=Power.NONE if again else Power.GIVEN_UP,
             up_again=True,
-            retry_after=round_.seen.now + POWER_RETRY,
+            retry_after=round_.observed.now + POWER_RETRY,
         ),
     )
     more = f"next try in {POWER_RETRY:.0f} s" if again else "given up: switch it on by hand"
@@ -235,7 +235,7 @@ def _may_have_been_cut_off(round_: Round, status: NodeStatus) -> bool:
 def _fenced_too_often(round_: Round, status: NodeStatus) -> str:
     """Return how often and why a node was fenced if that is a loop; empty if it is not."""
     window = round_.timing.fence_window
-    times, cause = most_frequent(status.past_fences, round_.seen.wall - window)
+    times, cause = most_frequent(status.past_fences, round_.observed.wall - window)
     if times < round_.timing.fence_limit:
         return ""
     return f"fenced {times} times in {window / 60:.0f} minutes {cause.words}"
@@ -267,21 +267,21 @@ def declare_dead(
     *services* are those to recover, all by default.  *power* is why the node is not powered on
     again.
     """
-    seen, proof = round_.seen, Proof(kind, round_.seen.wall, by)
+    observed, proof = round_.observed, Proof(kind, round_.observed.wall, by)
     status = round_.node(name)
     if fence_may_arrive(round_, status):
         # An unconfirmed fence may still have powered it off.
-        status = with_own_fence(status, seen.wall)
+        status = with_own_fence(status, observed.wall)
     if services is None:
         services = round_.state.services_on(name)
     failover = round_.state.open_failover(name) or begin_failover(round_, name, by)
     round_.state = round_.state.with_failover(
         replace(
             failover,
-            confirmed=seen.wall,
+            confirmed=observed.wall,
             proof=by,
             services=tuple(sorted({*failover.services, *services})),
-            finished=0.0 if services else seen.wall,
+            finished=0.0 if services else observed.wall,
         )
     )
     round_.set_node(
@@ -306,13 +306,13 @@ def declare_dead(
 def begin_failover(round_: Round, name: str, reason: str) -> Failover:
     """Return the record of a node's failover: when it fell silent, and its services."""
     status = round_.node(name)
-    wall = round_.seen.wall
-    seen = round_.seen.nodes.get(name)
+    wall = round_.observed.wall
+    observed = round_.observed.nodes.get(name)
     suspected = status.since if status.state is NodeState.SUSPECT else wall
     return Failover(
         node=name,
         reason=reason,
-        last_heartbeat=wall - seen.heartbeat_age if seen is not None else 0.0,
+        last_heartbeat=wall - observed.heartbeat_age if observed is not None else 0.0,
         suspected=suspected,
         recorded=wall,
         services=tuple(round_.state.services_on(name)),
@@ -337,7 +337,7 @@ def _recover_service(round_: Round, service_id: str, name: str, proof: str) -> N
             service,
             state=ServiceState.RECOVERY,
             uid="",
-            target=service.target if migrating and service.target in round_.seen.nodes else "",
+            target=service.target if migrating and service.target in round_.observed.nodes else "",
             before="",
             from_node="",
             stop_timeout=None,
@@ -402,7 +402,7 @@ def _is_present(status: NodeStatus) -> bool:
 
 
 def _is_recent(round_: Round, sent: float) -> bool:
-    return sent > 0 and round_.seen.wall - sent < FENCE_ARRIVES
+    return sent > 0 and round_.observed.wall - sent < FENCE_ARRIVES
 
 
 def _may_be_cut_off(round_: Round, name: str) -> bool:
@@ -420,7 +420,7 @@ def _slower_fence_may_have_come(round_: Round, name: str) -> bool:
     """
     status = round_.node(name)
     leaves = status.mode == Mode.SHUTDOWN.value and not round_.restarts(name)
-    if leaves or name in round_.seen.wanted.maintenance:
+    if leaves or name in round_.observed.desired.maintenance:
         return False
     return _is_recent(round_, status.fence_sent_by(FenceSender.CANDIDATE))
 
@@ -444,9 +444,9 @@ def _with_times(status: NodeStatus, times: Mapping[PendingFence, float]) -> Node
 
 def _passing(round_: Round, fence: PendingFence) -> float:
     """Return the time at which a fence counts as sent from now on, 0 if it is over."""
-    sent, wall = fence.sent_at, round_.seen.wall
+    sent, wall = fence.sent_at, round_.observed.wall
     if sent <= wall < fence.until:
         return sent
-    if not round_.seen.wall_even:
+    if not round_.observed.wall_even:
         return wall
     return 0.0 if wall > sent else sent

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from ..model.observed import Answer, FenceReport, LeaseSight, NodeSeen, Timing
+from ..model.observed import Answer, FenceReport, LeaseSight, ObservedNode, Timing
 from ..model.report import POWEROFF, Mode
 from .effects import FenceEnd, Observation
 from .watch import answer_wait
@@ -43,7 +43,7 @@ class Judgement:
 
 
 def judge(
-    seen: NodeSeen, storage_trouble: str, timing: Timing, joined_for: float = math.inf
+    observed: ObservedNode, storage_trouble: str, timing: Timing, joined_for: float = math.inf
 ) -> Judgement:
     """Return the verdict on a node.
 
@@ -51,20 +51,20 @@ def judge(
     After a power failure of the site, or when the storage was away, all nodes boot.  So an observer
     that has its host lease for *joined_for* seconds waits for those that it has not seen alive.
     """
-    age = seen.heartbeat_age
-    if seen.is_fresh(timing):
-        if seen.beats:
+    age = observed.heartbeat_age
+    if observed.is_fresh(timing):
+        if observed.beats:
             return Judgement(Verdict.HEALTHY, "its heartbeat is fresh")
         return Judgement(Verdict.WATCH, f"it has been watched for {age:.1f} s only")
     if storage_trouble:
         return Judgement(Verdict.WAIT, f"no verdict: {storage_trouble}")
     silent = f"no heartbeat for {age:.1f} s"
-    if seen.lease is LeaseSight.DEAD:
+    if observed.lease is LeaseSight.DEAD:
         return Judgement(
             Verdict.DEAD, f"{silent}, and its host lease has run out behind its watchdog"
         )
-    if _stopped_all(seen):
-        if seen.lease is LeaseSight.FREE:
+    if _stopped_all(observed):
+        if observed.lease is LeaseSight.FREE:
             return Judgement(
                 Verdict.LEFT,
                 "it was shut down: its services stopped and it gave its host lease back",
@@ -76,30 +76,30 @@ def judge(
                 f" {timing.daemon_grace:.0f} s to give its host lease back",
             )
     boots = timing.suspect_after + timing.daemon_grace
-    if not seen.beats and joined_for < boots:
+    if not observed.beats and joined_for < boots:
         return Judgement(
             Verdict.WAIT,
             f"{silent}; the node that watches it joined only {joined_for:.0f} s ago, so both may"
             f" have just been restarted: it is not fenced for another {boots - joined_for:.0f} s",
         )
-    if seen.answer is Answer.YES:
-        return _alive_without_heartbeat(seen, silent, timing)
-    if seen.answer is Answer.UNKNOWN:
+    if observed.answer is Answer.YES:
+        return _alive_without_heartbeat(observed, silent, timing)
+    if observed.answer is Answer.UNKNOWN:
         return Judgement(Verdict.WAIT, f"{silent}; it is being asked over the network")
-    return Judgement(Verdict.FENCE, f"{silent} and no answer on the network{_note(seen)}")
+    return Judgement(Verdict.FENCE, f"{silent} and no answer on the network{_note(observed)}")
 
 
-def _note(seen: NodeSeen) -> str:
+def _note(observed: ObservedNode) -> str:
     """Return the part of a reason that says why an expired host lease is no proof."""
-    return f"; {seen.lease_note}" if seen.lease_note else ""
+    return f"; {observed.lease_note}" if observed.lease_note else ""
 
 
-def _stopped_all(seen: NodeSeen) -> bool:
+def _stopped_all(observed: ObservedNode) -> bool:
     """Return whether a node reported that it shuts down and that nothing runs there.
 
     A node that is powered off with frozen services counts, too.
     """
-    report = seen.report
+    report = observed.report
     if report is None or report.running() or report.coming:
         return False
     return report.mode is Mode.SHUTDOWN or (
@@ -107,21 +107,21 @@ def _stopped_all(seen: NodeSeen) -> bool:
     )
 
 
-def _alive_without_heartbeat(seen: NodeSeen, silent: str, timing: Timing) -> Judgement:
+def _alive_without_heartbeat(observed: ObservedNode, silent: str, timing: Timing) -> Judgement:
     """Return the verdict on a node that answers on the network but writes no heartbeat."""
-    if seen.lease in (LeaseSight.FAILED, LeaseSight.FREE):
+    if observed.lease in (LeaseSight.FAILED, LeaseSight.FREE):
         return Judgement(
             Verdict.FENCE,
-            f"{silent}; it answers, but its host lease is {seen.lease.value}:"
-            f" it may no longer act and cannot be observed to have stopped{_note(seen)}",
+            f"{silent}; it answers, but its host lease is {observed.lease.value}:"
+            f" it may no longer act and cannot be observed to have stopped{_note(observed)}",
         )
-    if seen.lease is LeaseSight.STALE:
+    if observed.lease is LeaseSight.STALE:
         return Judgement(
             Verdict.WAIT,
             f"{silent}; it answers, but does not renew its host lease:"
             " its way to the storage seems gone and its watchdog will act",
         )
-    if seen.heartbeat_age < timing.suspect_after + timing.daemon_grace:
+    if observed.heartbeat_age < timing.suspect_after + timing.daemon_grace:
         return Judgement(
             Verdict.WAIT,
             f"{silent}, but it answers and renews its host lease: its LRM daemon is gone and"

@@ -17,7 +17,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from ...placement.resources import CPUS, MEMORY
-from ..model.observed import Figures, Seen
+from ..model.observed import Figures, ObservedState
 from ..model.policy import COUNT, MOST_CPUS_PER_CORE, SCORE
 from ..model.state import ServiceStatus
 from ..model.states import ACTIVE, MOVING, ServiceState
@@ -47,16 +47,16 @@ class Load:
     _last: tuple[tuple[str, frozenset[str]], frozenset[str], Ranking] | None = None
 
     @classmethod
-    def of(cls, services: Mapping[str, ServiceStatus], seen: Seen) -> Load:
+    def of(cls, services: Mapping[str, ServiceStatus], observed: ObservedState) -> Load:
         """Return the load of all *services*."""
         figures = None
-        policy = seen.wanted.policy
+        policy = observed.desired.policy
         if policy.placement != COUNT:
-            figures = declared_figures(seen)
+            figures = declared_figures(observed)
         load = cls(figures, policy.placement == SCORE and figures is not None)
         for service_id, status in services.items():
             load.change(service_id, None, status)
-        load.reservations = Reservations.of(services, seen)
+        load.reservations = Reservations.of(services, observed)
         return load
 
     def change(
@@ -227,19 +227,19 @@ def largest_first(services: Iterable[str], load: Load) -> list[str]:
     return sorted(sorted(services), key=load.weight, reverse=True)
 
 
-def declared_figures(seen: Seen) -> Figures | None:
+def declared_figures(observed: ObservedState) -> Figures | None:
     """Return what nodes have and services declare; None if no node's CPUs and memory are known."""
     rooms = {}
-    for name in seen.nodes:
-        room = room_of(name, seen)
+    for name in observed.nodes:
+        room = room_of(name, observed)
         if room is not None:
             rooms[name] = room
-    return Figures(rooms, seen.wanted.needs) if rooms else None
+    return Figures(rooms, observed.desired.needs) if rooms else None
 
 
-def room_of(name: str, seen: Seen) -> tuple[float, float] | None:
+def room_of(name: str, observed: ObservedState) -> tuple[float, float] | None:
     """Return a node's CPUs and MiB of memory: as declared, else as it reports; None if unknown."""
-    report, properties = seen.nodes[name].report, seen.wanted.properties.get(name)
+    report, properties = observed.nodes[name].report, observed.desired.properties.get(name)
     room = report.room if report is not None else None
     if properties is None:
         return room

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..model.desired import Wanted
+from ..model.desired import DesiredState
 from ..model.rules import APART, LocationRule
 from ..model.service import STARTED
 from ..model.state import ClusterState, ServiceStatus
@@ -31,38 +31,38 @@ def destination(status: ServiceStatus | None) -> str:
     return status.target or status.node
 
 
-def location_cost(service_id: str, node: str, state: ClusterState, wanted: Wanted) -> int:
+def location_cost(service_id: str, node: str, state: ClusterState, desired: DesiredState) -> int:
     """Return how far the location rules of a service are from being met with it on *node*."""
     return sum(
-        _cost(rule, node, _others(rule, service_id, state, wanted), wanted)
-        for rule in wanted.location_rules_of(service_id)
+        _cost(rule, node, _others(rule, service_id, state, desired), desired)
+        for rule in desired.location_rules_of(service_id)
     )
 
 
 def best_located(
-    service_id: str, nodes: Iterable[str], state: ClusterState, wanted: Wanted
+    service_id: str, nodes: Iterable[str], state: ClusterState, desired: DesiredState
 ) -> list[str]:
     """Return those of *nodes* that have the lowest cost."""
     found = list(nodes)
-    if not wanted.location_rules_of(service_id):
+    if not desired.location_rules_of(service_id):
         return found
-    costs = {node: location_cost(service_id, node, state, wanted) for node in found}
+    costs = {node: location_cost(service_id, node, state, desired) for node in found}
     least = min(costs.values(), default=0)
     return [node for node in found if costs[node] == least]
 
 
-def location_refusal(service_id: str, node: str, state: ClusterState, wanted: Wanted) -> str:
+def location_refusal(service_id: str, node: str, state: ClusterState, desired: DesiredState) -> str:
     """Return which strict location rule does not allow the service on *node*; empty if none."""
-    for rule in wanted.location_rules_of(service_id):
+    for rule in desired.location_rules_of(service_id):
         if not rule.strict:
             continue
-        there = wanted.attribute(node, rule.attribute)
+        there = desired.attribute(node, rule.attribute)
         if not there:
             return f"rule {rule.name!r} needs a node with the attribute {rule.attribute!r}"
-        taken = _others(rule, service_id, state, wanted)
+        taken = _others(rule, service_id, state, desired)
         if rule.affinity == APART:
-            number = _number(rule, wanted)
-            rest = len(_members(rule, wanted) - {service_id} - taken.keys())
+            number = _number(rule, desired)
+            rest = len(_members(rule, desired) - {service_id} - taken.keys())
             locations = _locations(taken.values())
             if there in locations and len(locations) + rest < number:
                 return (
@@ -75,37 +75,37 @@ def location_refusal(service_id: str, node: str, state: ClusterState, wanted: Wa
     return ""
 
 
-def location_reason(service_id: str, node: str, state: ClusterState, wanted: Wanted) -> str:
+def location_reason(service_id: str, node: str, state: ClusterState, desired: DesiredState) -> str:
     """Return in words why a service should go to *node* for its location rules."""
-    for rule in wanted.location_rules_of(service_id):
-        taken = _others(rule, service_id, state, wanted)
-        there = wanted.attribute(node, rule.attribute)
+    for rule in desired.location_rules_of(service_id):
+        taken = _others(rule, service_id, state, desired)
+        there = desired.attribute(node, rule.attribute)
         if rule.affinity == APART:
             if there and there not in taken.values() and taken:
-                number = _number(rule, wanted)
+                number = _number(rule, desired)
                 return f"rule {rule.name!r} spreads over {number} locations ({rule.attribute})"
         elif there in taken.values():
             return f"rule {rule.name!r} keeps it in {rule.attribute} {there!r}"
     return "its location rules prefer it"
 
 
-def _cost(rule: LocationRule, node: str, taken: dict[str, str], wanted: Wanted) -> int:
-    there = wanted.attribute(node, rule.attribute)
+def _cost(rule: LocationRule, node: str, taken: dict[str, str], desired: DesiredState) -> int:
+    there = desired.attribute(node, rule.attribute)
     if rule.affinity == APART:
         locations = _locations([*taken.values(), there])
-        return max(0, _number(rule, wanted) - len(locations))
+        return max(0, _number(rule, desired) - len(locations))
     return sum(1 for other in taken.values() if not there or other != there)
 
 
 def _others(
-    rule: LocationRule, service_id: str, state: ClusterState, wanted: Wanted
+    rule: LocationRule, service_id: str, state: ClusterState, desired: DesiredState
 ) -> dict[str, str]:
     """Return the location of each other service of *rule* that is placed, empty for none."""
     found: dict[str, str] = {}
     for other in rule.services:
         node = destination(state.services.get(other)) if other != service_id else ""
         if node:
-            found[other] = wanted.attribute(node, rule.attribute)
+            found[other] = desired.attribute(node, rule.attribute)
     return found
 
 
@@ -113,9 +113,9 @@ def _locations(values: Iterable[str]) -> set[str]:
     return {value for value in values if value}
 
 
-def _members(rule: LocationRule, wanted: Wanted) -> set[str]:
+def _members(rule: LocationRule, desired: DesiredState) -> set[str]:
     """Return the services of *rule* that are to run."""
-    services = wanted.services
+    services = desired.services
     return {
         one
         for one in rule.services
@@ -123,6 +123,6 @@ def _members(rule: LocationRule, wanted: Wanted) -> set[str]:
     }
 
 
-def _number(rule: LocationRule, wanted: Wanted) -> int:
+def _number(rule: LocationRule, desired: DesiredState) -> int:
     """Return in how many locations the services that are to run can and should be."""
-    return min(rule.locations, len(_members(rule, wanted)))
+    return min(rule.locations, len(_members(rule, desired)))

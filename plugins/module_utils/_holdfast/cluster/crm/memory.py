@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...errors import LeaseError, StorageError
-from ..model.desired import Wanted
+from ..model.desired import DesiredState
 from ..model.effects import Clocks, Cycle, Log, ReadClocks, perform, shallow_copy
 from ..model.lease_freeing import Freeing
 from ..model.observed import FenceReport, PowerReport, Timing
 from ..model.state import ClusterState
-from ..model.versions import reports_seen
+from ..model.versions import observed_reports
 from . import eligibility
 from .effects import (
     FenceEnd,
@@ -88,7 +88,7 @@ class Reserve:
 
     *before* is how many reserves come before this one, as it *ranked* then.  *beat* is the newest
     heartbeat of the manager of *epoch*: the number of its node's report and the timestamp of its
-    block, *seen* then.  *watched* is when this CRM last looked at the manager.  All are in
+    block, *observed* then.  *watched* is when this CRM last looked at the manager.  All are in
     monotonic seconds.  It *observes* all nodes once the manager is silent for too long.
     """
 
@@ -96,7 +96,7 @@ class Reserve:
     before: int
     ranked: float
     beat: tuple[int, float] | None = None
-    seen: float | None = None
+    observed: float | None = None
     watched: float = -math.inf
     observes: bool = False
 
@@ -119,7 +119,7 @@ class Crm:
     wall_clock: WallClock | None = None
     state: ClusterState | None = None
     written: ClusterState | None = None
-    written_from: Wanted | None = None
+    written_from: DesiredState | None = None
     pause_reason: str = ""
     changes: tuple[Change, ...] = ()
     fences: list[FenceReport] = field(default_factory=list)
@@ -200,7 +200,7 @@ class Crm:
     def records(self, observation: Observation) -> Cycle[Records]:
         """Read the newest records and compare them with what each node has acted on."""
         stored = yield from perform(ReadRecords())
-        return compare_stored(stored, reports_seen(observation.nodes), self.settings.node)
+        return compare_stored(stored, observed_reports(observation.nodes), self.settings.node)
 
     def stop_managing(self) -> None:
         """Forget the manager's state.  It is read again before the next decision."""
@@ -231,7 +231,7 @@ class Crm:
         """Begin the generation of a repair: manage from a state in which all nodes are unknown."""
         clocks = yield from perform(ReadClocks())
         last, node = records.state or ClusterState(), self.settings.node
-        state = repaired(last, records.wanted, records.floors, epoch, node, clocks.wall)
+        state = repaired(last, records.desired, records.floors, epoch, node, clocks.wall)
         self.state = yield from eligibility.with_own_membership(node, state, clocks.wall)
         self.written = None
         self.drop_ends()

@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 
 from ..model.maintenance import fenced_by_hand, told
-from ..model.observed import Answer, NodeSeen
+from ..model.observed import Answer, ObservedNode
 from ..model.report import Mode
 from ..model.state import NodeState, NodeStatus, Power, ProofKind
 from ..model.states import ServiceState
@@ -41,10 +41,10 @@ def update_nodes(round_: Round) -> None:
     _forget_gone(round_)
     drop_past_fences(round_)
     handle_ends(round_)
-    for name in sorted(round_.seen.nodes):
+    for name in sorted(round_.observed.nodes):
         _record_maintenance(round_, name)
-        _update_node(round_, name, round_.seen.nodes[name])
-    if not round_.seen.held and round_.state.disarm != "disarmed":
+        _update_node(round_, name, round_.observed.nodes[name])
+    if not round_.observed.held and round_.state.disarm != "disarmed":
         order_fences(round_)
 
 
@@ -53,7 +53,7 @@ def _forget_gone(round_: Round) -> None:
 
     A dead node is forgotten at once.  A node that is added again starts as unknown.
     """
-    for name in sorted(round_.state.nodes.keys() - round_.seen.nodes.keys()):
+    for name in sorted(round_.state.nodes.keys() - round_.observed.nodes.keys()):
         status = round_.state.nodes[name]
         if round_.state.services_on(name):
             if status.state is NodeState.ONLINE:
@@ -61,7 +61,7 @@ def _forget_gone(round_: Round) -> None:
                 round_.set_node(name, replace(status, state=NodeState.UNKNOWN, reason=reason))
             continue
         if status.state in (NodeState.OFF, NodeState.FENCE) or (
-            status.state is NodeState.GONE and round_.seen.wall - status.since >= GONE_KEPT
+            status.state is NodeState.GONE and round_.observed.wall - status.since >= GONE_KEPT
         ):
             nodes = {key: one for key, one in round_.state.nodes.items() if key != name}
             round_.state = replace(round_.state, nodes=nodes)
@@ -76,7 +76,7 @@ def _record_maintenance(round_: Round, name: str) -> None:
 
     The end of an expired maintenance already has an event.
     """
-    asked, status = round_.seen.wanted.maintenance.get(name), round_.node(name)
+    asked, status = round_.observed.desired.maintenance.get(name), round_.node(name)
     kept = told(asked)[:REASON_SHOWN] if asked is not None else ""
     if kept == status.kept:
         return
@@ -90,23 +90,23 @@ def _record_maintenance(round_: Round, name: str) -> None:
         round_.say("maintenance_ended", text, node=name)
 
 
-def _update_node(round_: Round, name: str, seen: NodeSeen) -> None:
+def _update_node(round_: Round, name: str, observed: ObservedNode) -> None:
     status = round_.node(name)
     if status.state is NodeState.GONE:
         status = replace(status, state=NodeState.UNKNOWN, reason="")
         round_.set_node(name, status)
-    judgement = _judgement(round_, name, seen)
+    judgement = _judgement(round_, name, observed)
     if judgement.verdict is Verdict.WATCH:
         return
     if name == round_.state.manager and judgement.verdict is not Verdict.HEALTHY:
         judgement = Judgement(Verdict.WAIT, f"{judgement.reason}; it is the manager's own node")
     if status.state is NodeState.OFF:
-        _update_dead_node(round_, name, seen, status, judgement)
+        _update_dead_node(round_, name, observed, status, judgement)
     elif judgement.verdict is Verdict.HEALTHY:
-        _handle_healthy(round_, name, seen, status)
+        _handle_healthy(round_, name, observed, status)
     elif status.proved_dead and not round_.state.services_on(name):
-        _end_repeated_fence(round_, name, seen, status)
-    elif _lease_is_proof(round_, name, seen, judgement) and not _is_paused(round_, status):
+        _end_repeated_fence(round_, name, observed, status)
+    elif _lease_is_proof(round_, name, observed, judgement) and not _is_paused(round_, status):
         declare_dead(round_, name, ProofKind.LEASE_EXPIRED, judgement.reason)
     elif judgement.verdict is Verdict.LEFT and _may_be_released(round_, name, status):
         _record_shutdown(round_, name, judgement)
@@ -114,9 +114,9 @@ def _update_node(round_: Round, name: str, seen: NodeSeen) -> None:
         _handle_silent(round_, name, status, judgement)
     elif _needs_no_fence(round_, name):
         _cancel_needless_fence(round_, name, status)
-    elif seen.lease_note and seen.lease_note not in status.reason:
+    elif observed.lease_note and observed.lease_note not in status.reason:
         # The host lease expired after the fence was decided or last tried.
-        round_.set_node(name, replace(status, reason=f"{status.reason}; {seen.lease_note}"))
+        round_.set_node(name, replace(status, reason=f"{status.reason}; {observed.lease_note}"))
 
 
 def _record_shutdown(round_: Round, name: str, judgement: Judgement) -> None:
@@ -125,12 +125,14 @@ def _record_shutdown(round_: Round, name: str, judgement: Judgement) -> None:
     declare_dead(round_, name, kind, judgement.reason, power=power)
 
 
-def _judgement(round_: Round, name: str, seen: NodeSeen) -> Judgement:
+def _judgement(round_: Round, name: str, observed: ObservedNode) -> Judgement:
     """Return the verdict on a node; fence it if only that answers an open probe.
 
     A host lease says nothing of an unmanaged service.
     """
-    judgement = judge(seen, round_.seen.storage_trouble, round_.timing, round_.seen.joined_for)
+    judgement = judge(
+        observed, round_.observed.storage_trouble, round_.timing, round_.observed.joined_for
+    )
     if judgement.verdict not in (Verdict.DEAD, Verdict.LEFT):
         return judgement
     awaited = services_waiting_for(round_, name, left=judgement.verdict is Verdict.LEFT)
@@ -140,19 +142,19 @@ def _judgement(round_: Round, name: str, seen: NodeSeen) -> Judgement:
     return Judgement(Verdict.FENCE, why)
 
 
-def _lease_is_proof(round_: Round, name: str, seen: NodeSeen, judgement: Judgement) -> bool:
+def _lease_is_proof(round_: Round, name: str, observed: ObservedNode, judgement: Judgement) -> bool:
     """Return whether an expired host lease proves the node dead.
 
     It does not if the node was disarmed when it last reported, because its watchdog is disarmed,
     too.
     """
-    said = seen.report.mode if seen.report is not None else Mode.ACTIVE
+    said = observed.report.mode if observed.report is not None else Mode.ACTIVE
     disarmed = said is Mode.DISARM or round_.node(name).mode == Mode.DISARM.value
     return judgement.verdict is Verdict.DEAD and not disarmed
 
 
 def _update_dead_node(
-    round_: Round, name: str, seen: NodeSeen, status: NodeStatus, judgement: Judgement
+    round_: Round, name: str, observed: ObservedNode, status: NodeStatus, judgement: Judgement
 ) -> None:
     """Bring a dead node back if it reports another boot.
 
@@ -161,17 +163,17 @@ def _update_dead_node(
     still run if it had stopped its services and disarmed its watchdog.  It is back once it has a
     new host lease and reports that nothing runs.
     """
-    if judgement.verdict is not Verdict.HEALTHY or seen.report is None:
-        if seen.answer is Answer.YES and not status.up_again:
+    if judgement.verdict is not Verdict.HEALTHY or observed.report is None:
+        if observed.answer is Answer.YES and not status.up_again:
             status = replace(status, up_again=True)
             round_.set_node(name, status)
-        _prove_again(round_, name, seen, status, judgement)
+        _prove_again(round_, name, observed, status, judgement)
         return
-    if status.restarted and name in round_.seen.fencing:
+    if status.restarted and name in round_.observed.fencing:
         return
     back = "back after a new start"
-    if seen.report.boot == status.boot and not status.shut_down:
-        if not status.expired or seen.report.running() or seen.report.lease_lost:
+    if observed.report.boot == status.boot and not status.shut_down:
+        if not status.expired or observed.report.running() or observed.report.lease_lost:
             _record_contradiction(round_, name, status)
             return
         back = "back with a new host lease; it had stopped all when it lost the last one"
@@ -180,12 +182,12 @@ def _update_dead_node(
         replace(
             status,
             state=NodeState.ONLINE,
-            boot=seen.report.boot,
+            boot=observed.report.boot,
             reason=back,
             proof=None,
             power=Power.NONE,
             attempt=0,
-            mode=_mode(seen, status),
+            mode=_mode(observed, status),
             up_again=False,
         ),
     )
@@ -193,14 +195,14 @@ def _update_dead_node(
 
 
 def _prove_again(
-    round_: Round, name: str, seen: NodeSeen, status: NodeStatus, judgement: Judgement
+    round_: Round, name: str, observed: ObservedNode, status: NodeStatus, judgement: Judgement
 ) -> None:
     """Prove a dead node dead again for services that may have come there since.
 
     It may have been powered on, and a live migration may have ended there before the source died.
     """
     services = round_.state.services_on(name)
-    awaited = _services_waiting_for_dead_node(round_, name, seen, status)
+    awaited = _services_waiting_for_dead_node(round_, name, observed, status)
     if not (services or awaited) or _is_paused(round_, status):
         return
     if judgement.verdict is Verdict.LEFT and not awaited:
@@ -215,17 +217,21 @@ def _prove_again(
         round_.say("fence", f"{reason}; to be fenced to be sure", node=name)
 
 
-def _end_repeated_fence(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) -> None:
+def _end_repeated_fence(
+    round_: Round, name: str, observed: ObservedNode, status: NodeStatus
+) -> None:
     """End the second fence of a dead node if no service needs it any more.
 
     The service may have been declared elsewhere or found.  The host lease is no proof here, because
     it is from an earlier boot.
     """
-    if name in round_.seen.fencing or _services_waiting_for_dead_node(round_, name, seen, status):
+    if name in round_.observed.fencing or _services_waiting_for_dead_node(
+        round_, name, observed, status
+    ):
         return
     if fence_may_arrive(round_, status):
         power = Power.LEFT_OFF if status.power is Power.LEFT_OFF else Power.NONE
-        status = replace(with_own_fence(status, round_.seen.wall), power=power)
+        status = replace(with_own_fence(status, round_.observed.wall), power=power)
     round_.set_node(name, replace(status, state=NodeState.OFF, reason=status.proved_by, attempt=0))
     text = "nothing may run there any more that its proof does not cover"
     _close_failover(round_, name, text)
@@ -233,7 +239,7 @@ def _end_repeated_fence(round_: Round, name: str, seen: NodeSeen, status: NodeSt
 
 
 def _services_waiting_for_dead_node(
-    round_: Round, name: str, seen: NodeSeen, status: NodeStatus
+    round_: Round, name: str, observed: ObservedNode, status: NodeStatus
 ) -> list[str]:
     """Return the services that need a second fence of a dead node.
 
@@ -241,7 +247,7 @@ def _services_waiting_for_dead_node(
     it by hand.
     """
     by_hand = _is_fenced_by_hand(round_, name)
-    comes_up = seen.answer is not Answer.NO or (
+    comes_up = observed.answer is not Answer.NO or (
         status.proof is not None and status.proof.is_of_power
     )
     left = status.shut_down and not by_hand
@@ -256,14 +262,14 @@ def _record_contradiction(round_: Round, name: str, status: NodeStatus) -> None:
         round_.say("contradiction", warning, node=name)
 
 
-def _handle_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) -> None:
-    boot = seen.report.boot if seen.report is not None else status.boot
-    mode = _mode(seen, status)
+def _handle_healthy(round_: Round, name: str, observed: ObservedNode, status: NodeStatus) -> None:
+    boot = observed.report.boot if observed.report is not None else status.boot
+    mode = _mode(observed, status)
     if status.state is NodeState.FENCE:
         if _has_restarted(status, boot):
             _handle_restart(round_, name, status, boot)
             return
-        if name in round_.seen.fencing:
+        if name in round_.observed.fencing:
             # The fence may still power the node off.  It is powered on after the fence has ended.
             return
         why = "its heartbeat is back before it was fenced"
@@ -303,7 +309,7 @@ def _close_failover(round_: Round, name: str, why: str) -> None:
     """End the failover of a node that was not confirmed dead and need not be any more."""
     failover = round_.state.open_failover(name)
     if failover is not None and not failover.confirmed:
-        ended = replace(failover, finished=round_.seen.wall, proof=f"none: {why}")
+        ended = replace(failover, finished=round_.observed.wall, proof=f"none: {why}")
         round_.state = round_.state.with_failover(ended)
 
 
@@ -333,11 +339,11 @@ def _handle_restart(round_: Round, name: str, status: NodeStatus, boot: str) -> 
     round_.set_node(name, replace(dead, boot=status.boot or boot, up_again=True))
 
 
-def _mode(seen: NodeSeen, status: NodeStatus) -> str:
+def _mode(observed: ObservedNode, status: NodeStatus) -> str:
     """Return the mode of a node's LRM, empty for ``active``."""
-    if seen.report is None:
+    if observed.report is None:
         return status.mode
-    return "" if seen.report.mode is Mode.ACTIVE else seen.report.mode.value
+    return "" if observed.report.mode is Mode.ACTIVE else observed.report.mode.value
 
 
 def _is_paused(round_: Round, status: NodeStatus) -> bool:
@@ -345,7 +351,7 @@ def _is_paused(round_: Round, status: NodeStatus) -> bool:
 
     A fence that began before the cluster was to be disarmed continues.
     """
-    if round_.seen.held:
+    if round_.observed.held:
         return True
     return bool(round_.state.disarm) and status.state is not NodeState.FENCE
 
@@ -367,7 +373,7 @@ def _needs_no_fence(round_: Round, name: str) -> bool:
 
     A candidate may have announced the fence long ago, while the node was manager and did not die.
     """
-    if name in round_.seen.fencing or _services_at_stake(round_, name):
+    if name in round_.observed.fencing or _services_at_stake(round_, name):
         return False
     return round_.is_switched_off(name) or round_.restarts(name)
 
@@ -397,7 +403,7 @@ def _services_at_stake(round_: Round, name: str) -> list[str]:
 
 def _is_fenced_by_hand(round_: Round, name: str) -> bool:
     """Return whether the node is in the maintenance that a fence by hand begins."""
-    maintenance = round_.seen.wanted.maintenance.get(name)
+    maintenance = round_.observed.desired.maintenance.get(name)
     return maintenance is not None and fenced_by_hand(maintenance)
 
 
@@ -415,13 +421,13 @@ def _handle_silent(round_: Round, name: str, status: NodeStatus, judgement: Judg
         return
     if status.state is not NodeState.SUSPECT:
         round_.say("suspected", judgement.reason, node=name)
-        status = replace(status, since=round_.seen.wall)
+        status = replace(status, since=round_.observed.wall)
     if judgement.verdict is Verdict.WAIT or _is_paused(round_, status):
         reason = judgement.reason
         if round_.state.disarm:
             reason = f"{reason}; not fenced: the cluster is {round_.state.disarm}"
-        if round_.seen.held:
-            reason = f"{reason}; not fenced: global maintenance ({round_.seen.held})"
+        if round_.observed.held:
+            reason = f"{reason}; not fenced: global maintenance ({round_.observed.held})"
         if not _same_but_for_numbers(status, reason):
             round_.set_node(name, replace(status, state=NodeState.SUSPECT, reason=reason))
         return
@@ -435,7 +441,7 @@ def _handle_silent(round_: Round, name: str, status: NodeStatus, judgement: Judg
 def _why_left_alone(round_: Round, name: str) -> str:
     """Return why a silent node without services is not fenced."""
     if _is_fenced_by_hand(round_, name):
-        asked = told(round_.seen.wanted.maintenance[name])
+        asked = told(round_.observed.desired.maintenance[name])
         return f"was to be switched off by hand ({asked}): nothing to recover, not fenced"
     if round_.is_switched_off(name):
         return "switched off in order by its operator, with nothing to recover"

@@ -48,26 +48,26 @@ AWAY = (Mode.RESTART, Mode.DISARM)
 def update_maintenance(round_: Round) -> None:
     """Update maintenance before anything else is decided.
 
-    Afterwards ``seen.wanted`` has only maintenances in force, and ``seen.held`` is why nothing may
-    be done.
+    Afterwards ``observed.desired`` has only maintenances in force, and ``observed.held`` is why
+    nothing may be done.
     """
     _forget_ended(round_)
     _end_expired(round_)
-    desired = round_.seen.wanted.in_force(round_.state.ended)
+    desired = round_.observed.desired.in_force(round_.state.ended)
     before = round_.state.hold
     asked = desired.global_maintenance
     hold = asked
-    if hold is None and round_.state.hold_from_board and round_.seen.board_binds:
+    if hold is None and round_.state.hold_from_board and round_.observed.board_binds:
         hold = before
     why = "as configured"
-    if asked is None and round_.seen.wanted.global_maintenance is not None:
+    if asked is None and round_.observed.desired.global_maintenance is not None:
         why = "its time was over"
     taken_up = _compare_with_board(round_, hold)
     if round_.board is not None:
         _note_board(round_, round_.state.board, pending=True)
     if taken_up is not None:
         why = "on the whiteboard"
-        hold = Maintenance(round_.seen.held, "", round_.seen.wall) if taken_up else None
+        hold = Maintenance(round_.observed.held, "", round_.observed.wall) if taken_up else None
         if not taken_up and asked is not None:
             _note_end(round_, CLUSTER, asked)
             desired = desired.without_global_maintenance()
@@ -79,26 +79,26 @@ def update_maintenance(round_: Round) -> None:
     elif before is not None and hold is None:
         round_.say("maintenance_ended", f"global maintenance ends, {why}; it was {told(before)}")
     held = _why_held(round_, hold)
-    if desired is not round_.seen.wanted or held != round_.seen.held:
-        round_.seen = replace(round_.seen, wanted=desired, held=held)
+    if desired is not round_.observed.desired or held != round_.observed.held:
+        round_.observed = replace(round_.observed, desired=desired, held=held)
 
 
 def _compare_with_board(round_: Round, hold: Maintenance | None) -> bool | None:
     """Make block 0 agree with *hold*; return what block 0 says if that is to be adopted."""
     holds = hold is not None
-    if not round_.seen.board_binds:
+    if not round_.observed.board_binds:
         # Whoever can write the storage can write this block: it only shows what holds.
-        shows = bool(round_.seen.held) if round_.seen.board_readable else None
+        shows = bool(round_.observed.held) if round_.observed.board_readable else None
         if shows is holds:
             _note_board(round_, holds, pending=False)
         else:
             round_.board = holds
         return None
-    if not round_.seen.board_readable:
+    if not round_.observed.board_readable:
         # What someone wrote there is lost.  The manager may write yes, but not no.
         round_.board = True if holds else None
         return None
-    says, known = bool(round_.seen.held), round_.state.board
+    says, known = bool(round_.observed.held), round_.state.board
     # The manager's own write, not yet seen, may have changed the block.
     by_others = not round_.state.board_pending and says != known and (says or known is not None)
     if says != holds and not by_others:
@@ -117,18 +117,18 @@ def _why_held(round_: Round, hold: Maintenance | None) -> str:
     """Return why nothing may be done, from the first source that says so; empty if none."""
     if hold is not None:
         return told(hold)
-    if not round_.seen.board_binds:
+    if not round_.observed.board_binds:
         return ""
-    if not round_.seen.board_readable or not round_.seen.held:
-        return round_.seen.held
+    if not round_.observed.board_readable or not round_.observed.held:
+        return round_.observed.held
     return "ended, but the whiteboard still shows it"
 
 
 def _end_expired(round_: Round) -> None:
-    if not round_.seen.wall_even:
+    if not round_.observed.wall_even:
         return
-    for key, one in round_.seen.wanted.in_force(round_.state.ended).maintenances():
-        if not one.expired(round_.seen.wall):
+    for key, one in round_.observed.desired.in_force(round_.state.ended).maintenances():
+        if not one.expired(round_.observed.wall):
             continue
         _note_end(round_, key, one)
         if key != CLUSTER:
@@ -143,7 +143,7 @@ def _note_end(round_: Round, key: str, maintenance: Maintenance) -> None:
 
 def _forget_ended(round_: Round) -> None:
     """Forget the ends of maintenances that are no longer in the configuration."""
-    present = {key: one.identity for key, one in round_.seen.wanted.maintenances()}
+    present = {key: one.identity for key, one in round_.observed.desired.maintenances()}
     ended = {key: one for key, one in round_.state.ended.items() if present.get(key) == one}
     if ended != round_.state.ended:
         round_.state = replace(round_.state, ended=ended)
@@ -154,13 +154,13 @@ def update_disarm(round_: Round) -> None:
 
     If the configuration has the other mode, the cluster was armed in between: that is done first.
     """
-    state, asked = round_.state, round_.seen.wanted.disarm
+    state, asked = round_.state, round_.observed.desired.disarm
     if asked and not state.disarm:
         number = round_.count_command()
         round_.state = replace(
             round_.state, disarm=DISARMING, disarm_mode=asked, disarm_number=number
         )
-        by = round_.seen.wanted.disarmed_by
+        by = round_.observed.desired.disarmed_by
         why = f", {told(by)}" if by is not None else ""
         round_.say("disarming", f"the cluster is being disarmed{why}; services: {asked}")
     elif state.disarm and asked != state.disarm_mode:
@@ -205,7 +205,7 @@ def handle(round_: Round, service_id: str, status: ServiceStatus, desired: Servi
 
 
 def _node_is_fenced(round_: Round, status: ServiceStatus) -> bool:
-    if status.node not in round_.seen.nodes or status.state in (
+    if status.node not in round_.observed.nodes or status.state in (
         ServiceState.RECOVERY,
         ServiceState.ERROR,
         ServiceState.STOPPED,
@@ -230,7 +230,7 @@ def _lrm_restarts(round_: Round, status: ServiceStatus) -> bool:
 def _add_overlay(
     round_: Round, service_id: str, status: ServiceStatus, state: ServiceState
 ) -> None:
-    request = round_.seen.wanted.requests.get(service_id)
+    request = round_.observed.desired.requests.get(service_id)
     if request is not None and request.made != status.request and state is ServiceState.FREEZE:
         status = replace(status, request=request.made)
         round_.refuse(service_id, request, "it is left alone at the moment")
@@ -247,7 +247,7 @@ def _thaw(round_: Round, service_id: str, status: ServiceStatus, desired: Servic
     if not round_.online(node):
         # It waits only for a configured node that announced a restart.  A node that died while the
         # cluster was disarmed is fenced now.
-        returns = round_.node(node).mode == Mode.RESTART.value and node in round_.seen.nodes
+        returns = round_.node(node).mode == Mode.RESTART.value and node in round_.observed.nodes
         if not status.node or not returns:
             _remove_overlay(round_, service_id, status)
         return
@@ -313,8 +313,8 @@ def _waits_for(round_: Round) -> str:
     state = round_.state
     if not round_.online(state.manager):
         return f"{state.manager}: the manager does not hear its own node"
-    for name, seen in sorted(round_.seen.nodes.items()):
-        why = _disarm_obstacle(state, name, seen.report)
+    for name, observed in sorted(round_.observed.nodes.items()):
+        why = _disarm_obstacle(state, name, observed.report)
         if why:
             return f"{name}: {why}"
     return ""
@@ -352,7 +352,10 @@ def _probe_all(round_: Round) -> None:
     afterwards.
     """
     for service_id, status in sorted(round_.state.services.items()):
-        if status.state is ServiceState.ERROR and service_id not in round_.seen.wanted.services:
+        if (
+            status.state is ServiceState.ERROR
+            and service_id not in round_.observed.desired.services
+        ):
             # It still has to be stopped where it is.
             continue
         if status.state in ANYWHERE:

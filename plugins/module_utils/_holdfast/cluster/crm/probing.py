@@ -7,7 +7,7 @@ from __future__ import annotations
 import enum
 from dataclasses import replace
 
-from ..model.observed import Answer, LeaseSight, NodeSeen
+from ..model.observed import Answer, LeaseSight, ObservedNode
 from ..model.report import WORKED_ON
 from ..model.service import STARTED, Service
 from ..model.state import NodeState, NodeStatus, Power, ServiceStatus
@@ -33,7 +33,7 @@ def handle(round_: Round, service_id: str, status: ServiceStatus, desired: Servi
     if missing or len(found) > 1:
         _wait_for_answers(round_, service_id, status, found, missing)
         return
-    if not found and home and home not in round_.seen.nodes:
+    if not found and home and home not in round_.observed.nodes:
         if home == desired.node:
             _wait_for_home(round_, service_id, status)
             return
@@ -159,12 +159,12 @@ def _busy_node(round_: Round, service_id: str, *, again: bool) -> tuple[str, str
     A node that does not yet follow this generation may work by a command that is no longer
     recorded.
     """
-    for name, seen in sorted(round_.seen.nodes.items()):
-        report = seen.report
+    for name, observed in sorted(round_.observed.nodes.items()):
+        report = observed.report
         heard = report is not None and report.generation >= round_.state.generation
         if again and not heard and round_.node(name).state is NodeState.ONLINE:
             return name, "has not reported since the records were repaired"
-        if report is None or _is_gone(round_, name, seen, again=again):
+        if report is None or _is_gone(round_, name, observed, again=again):
             continue
         local = report.services.get(service_id)
         if local is not None and local.state in WORKED_ON:
@@ -199,15 +199,15 @@ def services_waiting_for(round_: Round, name: str, *, left: bool = False) -> lis
 def _is_last_answer(round_: Round, service_id: str, status: ServiceStatus, name: str) -> bool:
     """Return whether only this node's answer is missing among the nodes that are online."""
     return all(
-        answer_of(round_, other, seen, service_id, status)
+        answer_of(round_, other, observed, service_id, status)
         is (NodeAnswer.MISSING if other == name else NodeAnswer.ABSENT)
-        for other, seen in round_.seen.nodes.items()
+        for other, observed in round_.observed.nodes.items()
         if other == name or round_.node(other).state is NodeState.ONLINE
     )
 
 
 def answer_of(
-    round_: Round, name: str, seen: NodeSeen, service_id: str, status: ServiceStatus
+    round_: Round, name: str, observed: ObservedNode, service_id: str, status: ServiceStatus
 ) -> NodeAnswer:
     """Return whether a node runs the service, by its own answer or by a proof that it is off.
 
@@ -217,17 +217,21 @@ def answer_of(
     long silent count as not running it.
     """
     node, again = round_.node(name), bool(status.uid)
-    answer = seen.report.found.get(status.probe(service_id)) if seen.report is not None else None
+    answer = (
+        observed.report.found.get(status.probe(service_id)) if observed.report is not None else None
+    )
     if answer is not None and not node.proved_dead:
         return NodeAnswer.RUNS if answer else NodeAnswer.ABSENT
-    if is_verified_off(node, seen) or (again and answer is False):
+    if is_verified_off(node, observed) or (again and answer is False):
         return NodeAnswer.ABSENT
     if again or name == status.last_node:
         return NodeAnswer.MISSING
-    return NodeAnswer.ABSENT if _is_gone(round_, name, seen, again=False) else NodeAnswer.MISSING
+    return (
+        NodeAnswer.ABSENT if _is_gone(round_, name, observed, again=False) else NodeAnswer.MISSING
+    )
 
 
-def is_verified_off(node: NodeStatus, seen: NodeSeen) -> bool:
+def is_verified_off(node: NodeStatus, observed: ObservedNode) -> bool:
     """Return whether a node was proved off and nothing indicates that it is on again.
 
     A new boot is not reported at once, and an unmanaged service can run without the LRM.
@@ -235,7 +239,7 @@ def is_verified_off(node: NodeStatus, seen: NodeSeen) -> bool:
     if node.state is not NodeState.OFF or node.proof is None or not node.proof.is_of_power:
         return False
     switched_on = node.up_again or node.power in (Power.SENT, Power.ON)
-    return not switched_on and seen.answer is Answer.NO
+    return not switched_on and observed.answer is Answer.NO
 
 
 def _sort_answers(
@@ -243,8 +247,8 @@ def _sort_answers(
 ) -> tuple[list[str], list[str]]:
     """Return the nodes that run the service, and those whose answer is missing."""
     answers = {
-        name: answer_of(round_, name, seen, service_id, status)
-        for name, seen in sorted(round_.seen.nodes.items())
+        name: answer_of(round_, name, observed, service_id, status)
+        for name, observed in sorted(round_.observed.nodes.items())
     }
     found = [name for name, answer_ in answers.items() if answer_ is NodeAnswer.RUNS]
     missing = [name for name, answer_ in answers.items() if answer_ is NodeAnswer.MISSING]
@@ -274,7 +278,7 @@ def _probe_reason(round_: Round, missing: list[str], status: ServiceStatus) -> s
     )
 
 
-def _is_gone(round_: Round, name: str, seen: NodeSeen, *, again: bool) -> bool:
+def _is_gone(round_: Round, name: str, observed: ObservedNode, *, again: bool) -> bool:
     """Return whether a node is dead; for a first probe also whether it is long silent.
 
     With *again* that is not enough: the service may have been moved there by hand.
@@ -285,7 +289,7 @@ def _is_gone(round_: Round, name: str, seen: NodeSeen, *, again: bool) -> bool:
     if again or state not in (NodeState.UNKNOWN, NodeState.OFFLINE):
         return False
     timing = round_.timing
-    if seen.heartbeat_age < timing.suspect_after:
+    if observed.heartbeat_age < timing.suspect_after:
         return False
-    gone = seen.lease in (LeaseSight.FREE, LeaseSight.DEAD)
-    return gone or seen.heartbeat_age >= timing.suspect_after + timing.daemon_grace
+    gone = observed.lease in (LeaseSight.FREE, LeaseSight.DEAD)
+    return gone or observed.heartbeat_age >= timing.suspect_after + timing.daemon_grace

@@ -56,14 +56,14 @@ def imbalance(loads: Iterable[float]) -> float:
 
 def rebalance(round_: Round) -> None:
     """Begin the best move if the imbalance has lasted long enough and nothing else moves."""
-    policy = round_.seen.wanted.policy
+    policy = round_.observed.desired.policy
     loads = _loads(round_)
     before = imbalance(loads.values())
     if before <= policy.rebalance_threshold:
         if round_.state.uneven:
             round_.state = replace(round_.state, uneven=0.0)
         return
-    now = round_.seen.wall
+    now = round_.observed.wall
     since = round_.state.uneven
     if not since or since > now:
         round_.state = replace(round_.state, uneven=now)
@@ -86,7 +86,7 @@ def next_moves(round_: Round, threshold: float) -> tuple[float, tuple[Move, ...]
 
 def _worthwhile(round_: Round, loads: dict[str, float], before: float) -> tuple[Move, ...]:
     """Return the best move, or else the best exchange, if it reduces the imbalance enough."""
-    most = before - round_.seen.wanted.policy.rebalance_margin * before
+    most = before - round_.observed.desired.policy.rebalance_margin * before
     best = _best_move(round_, loads)
     if best is not None and best.imbalance <= most:
         return (best,)
@@ -97,7 +97,7 @@ def _begin(round_: Round, best: Move, before: float) -> None:
     text = f"evens the load out: imbalance from {before:.2f} to {best.imbalance:.2f}"
     for service_id in best.services:
         status = round_.state.services[service_id]
-        desired = round_.seen.wanted.services[service_id]
+        desired = round_.observed.desired.services[service_id]
         round_.say("balance", text, service=service_id, node=best.target)
         commands.move(round_, service_id, status, desired, selection.Choice(best.target, text))
     round_.state = replace(round_.state, uneven=0.0)
@@ -107,8 +107,8 @@ def _loads(round_: Round) -> dict[str, float]:
     """Return the load of each node that can run services."""
     load = round_.load
     loads = {}
-    for node in round_.seen.nodes:
-        if selection.unusable(node, round_.state, round_.seen):
+    for node in round_.observed.nodes:
+        if selection.unusable(node, round_.state, round_.observed):
             continue
         if load.figures is None:
             loads[node] = float(load.counts.get(node, 0))
@@ -209,9 +209,9 @@ def _may_exchange(
     round_: Round, group: Sequence[str], source: str, other: Sequence[str], target: str
 ) -> bool:
     """Return whether both groups may go at the same time; none waits for the other to leave."""
-    wanted = round_.seen.wanted
+    desired = round_.observed.desired
     rules = [
-        {rule.name for one in members for rule in wanted.location_rules_of(one)}
+        {rule.name for one in members for rule in desired.location_rules_of(one)}
         for members in (group, other)
     ]
     if rules[0] & rules[1]:
@@ -239,7 +239,7 @@ def _groups(round_: Round, sources: set[str]) -> list[tuple[str, ...]]:
     for service_id, status in sorted(round_.state.services.items()):
         if status.state is not ServiceState.STARTED or status.node not in sources:
             continue
-        partners = round_.seen.wanted.partners(service_id, "together")
+        partners = round_.observed.desired.partners(service_id, "together")
         group = tuple(sorted({service_id, *partners}))
         if group[0] != service_id or not all(_movable(round_, one, status.node) for one in group):
             continue
@@ -249,10 +249,10 @@ def _groups(round_: Round, sources: set[str]) -> list[tuple[str, ...]]:
 
 def _movable(round_: Round, service_id: str, node: str) -> bool:
     status = round_.state.services.get(service_id)
-    desired = round_.seen.wanted.services.get(service_id)
+    desired = round_.observed.desired.services.get(service_id)
     if status is None or desired is None or desired.state != STARTED:
         return False
-    if selection.waits_for_probe(service_id, round_.state, round_.seen):
+    if selection.waits_for_probe(service_id, round_.state, round_.observed):
         return False
     return status.state is ServiceState.STARTED and status.node == node
 
@@ -272,7 +272,7 @@ def _may_go(round_: Round, service_id: str, target: str) -> bool:
     status = round_.state.services[service_id]
     if target in status.failed_nodes or target in status.no_failback:
         return False
-    rule = round_.seen.wanted.node_rule_for(service_id)
+    rule = round_.observed.desired.node_rule_for(service_id)
     if rule is not None and rule.strict and target not in rule.nodes:
         # Its operator may have moved it against its rule.
         return False
@@ -280,16 +280,16 @@ def _may_go(round_: Round, service_id: str, target: str) -> bool:
         return False
     if round_.load.refusals([target], service_id, status):
         return False
-    wanted = round_.seen.wanted
-    if location_refusal(service_id, target, round_.state, wanted):
+    desired = round_.observed.desired
+    if location_refusal(service_id, target, round_.state, desired):
         return False
-    if wanted.location_rules_of(service_id):
+    if desired.location_rules_of(service_id):
         costs = [
-            location_cost(service_id, one, round_.state, wanted) for one in (target, status.node)
+            location_cost(service_id, one, round_.state, desired) for one in (target, status.node)
         ]
         if costs[0] > costs[1]:
             return False
-    return not selection.refusal(service_id, target, round_.state, round_.seen, round_.load)
+    return not selection.refusal(service_id, target, round_.state, round_.observed, round_.load)
 
 
 def _stays_within(round_: Round, group: Sequence[str], source: str, target: str) -> bool:

@@ -11,7 +11,7 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from ..model.desired import Wanted
+from ..model.desired import DesiredState
 from ..model.maintenance import Maintenance
 from ..model.report import NOT_RUNNING, Report, Sight
 from ..model.service import STARTED, Service
@@ -29,7 +29,7 @@ class StoredRecords:
     """
 
     state: ClusterState | None
-    wanted: Wanted
+    desired: DesiredState
     slot: int
     damaged: tuple[str, ...]
     configuration_damaged: bool
@@ -47,7 +47,7 @@ class Records:
     """
 
     state: ClusterState | None
-    wanted: Wanted
+    desired: DesiredState
     slot: int
     regressions: tuple[str, ...]
     generation: int
@@ -57,12 +57,12 @@ class Records:
     @property
     def repaired(self) -> bool:
         """Whether an operator has repaired the records and no manager has adopted that yet."""
-        return self.wanted.generation > self.generation
+        return self.desired.generation > self.generation
 
 
 def compare(
     state: ClusterState | None,
-    desired: Wanted,
+    desired: DesiredState,
     slot: int,
     floors: Iterable[Floor],
     leases: tuple[LeaseVersion, int],
@@ -95,7 +95,7 @@ def compare_stored(
     """Return what *node* read, compared with what each node has acted on by its report."""
     return compare(
         stored.state,
-        stored.wanted,
+        stored.desired,
         stored.slot,
         known_floors(reports, node, stored.kept),
         stored.leases,
@@ -126,7 +126,7 @@ class Repair:
     """
 
     regressions: tuple[str, ...]
-    after: Wanted
+    after: DesiredState
     taken: Mapping[str, str]
     stopped: Mapping[str, str]
     lost: tuple[str, ...] = ()
@@ -138,7 +138,7 @@ def plan_repair(
 ) -> Repair:
     """Return what a repair would do with these records and reports."""
     running, last = _definitions(reports)
-    declared = dict(records.wanted.services)
+    declared = dict(records.desired.services)
     taken: dict[str, str] = {}
     stopped: dict[str, str] = {}
     lost: list[str] = []
@@ -161,9 +161,9 @@ def plan_repair(
             if known is None or known.state != STARTED or known.digest() != service.digest():
                 declared[service_id] = replace(service, state=STARTED)
                 taken[service_id] = node
-    generation = max(records.generation, records.wanted.generation) + 1
+    generation = max(records.generation, records.desired.generation) + 1
     after = replace(
-        records.wanted,
+        records.desired,
         services=declared,
         generation=generation,
         repaired_by=replace(by, reason=f"keep {keep.value}: {by.reason}"),
@@ -174,7 +174,7 @@ def plan_repair(
 def _active(records: Records) -> list[str]:
     """Return the services that should run by a manager's record newer than the configuration."""
     state = records.state
-    if state is None or records.wanted.at_least(state.generation, state.config_version):
+    if state is None or records.desired.at_least(state.generation, state.config_version):
         return []
     return [key for key, status in state.services.items() if status.underlying in ACTIVE]
 

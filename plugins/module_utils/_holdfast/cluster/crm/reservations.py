@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ...placement.resources import Amount, Limits, Occupancy
-from ..model.observed import Seen
+from ..model.observed import ObservedState
 from ..model.resources import needs_of
 from ..model.service import STARTED, Service
 from ..model.state import ServiceStatus
@@ -23,31 +23,33 @@ from ..model.states import ACTIVE, ServiceState
 class Reservations:
     """The declared resources that are taken and free on each node; changes with each service."""
 
-    def __init__(self, limits: Limits, seen: Seen) -> None:
+    def __init__(self, limits: Limits, observed: ObservedState) -> None:
         """Begin without services."""
         self._occupancy = Occupancy(limits)
-        self._seen = seen
+        self._observed = observed
 
     @classmethod
-    def of(cls, services: Mapping[str, ServiceStatus], seen: Seen) -> Reservations | None:
+    def of(
+        cls, services: Mapping[str, ServiceStatus], observed: ObservedState
+    ) -> Reservations | None:
         """Return what all *services* take; None if nothing is declared."""
-        limits = seen.wanted.limits
+        limits = observed.desired.limits
         if limits is None:
             return None
-        removed = _needs_of_removed(services, seen)
+        removed = _needs_of_removed(services, observed)
         if removed:
             limits = replace(limits, needs={**limits.needs, **removed})
-        found = cls(limits, seen)
+        found = cls(limits, observed)
         for service_id, status in services.items():
             found.change(service_id, status)
-        for service_id, nodes in _unmanaged(seen).items():
+        for service_id, nodes in _unmanaged(observed).items():
             if service_id not in services:
                 found._occupancy.place(service_id, nodes)
         return found
 
     def change(self, service_id: str, status: ServiceStatus | None) -> None:
         """Note the status of a service."""
-        self._occupancy.place(service_id, _nodes_of(service_id, status, self._seen))
+        self._occupancy.place(service_id, _nodes_of(service_id, status, self._observed))
 
     def shortage(self, services: Iterable[str], node: str) -> str:
         """Return what *node* lacks for *services* that come there together; empty if nothing."""
@@ -67,8 +69,8 @@ class Reservations:
 
     def group(self, service_id: str) -> list[str]:
         """Return the service and all that run, or are to run, on the node with it."""
-        services = self._seen.wanted.services
-        partners = self._seen.wanted.partners(service_id, "together")
+        services = self._observed.desired.services
+        partners = self._observed.desired.partners(service_id, "together")
         return [service_id, *(one for one in sorted(partners) if _is_started(services.get(one)))]
 
 
@@ -76,12 +78,14 @@ def _is_started(service: Service | None) -> bool:
     return service is not None and service.state == STARTED and not service.ignored
 
 
-def _nodes_of(service_id: str, status: ServiceStatus | None, seen: Seen) -> tuple[str, ...]:
+def _nodes_of(
+    service_id: str, status: ServiceStatus | None, observed: ObservedState
+) -> tuple[str, ...]:
     """Return the nodes on which a service takes its resources."""
     if status is None:
         return ()
     if status.state is ServiceState.PROBE:
-        return tuple(seen.nodes_that_run(status.probe(service_id)))
+        return tuple(observed.nodes_that_run(status.probe(service_id)))
     if status.state not in ACTIVE:
         return ()
     nodes = [status.node, status.target]
@@ -93,22 +97,22 @@ def _nodes_of(service_id: str, status: ServiceStatus | None, seen: Seen) -> tupl
     return tuple(dict.fromkeys(node for node in nodes if node))
 
 
-def _unmanaged(seen: Seen) -> dict[str, tuple[str, ...]]:
+def _unmanaged(observed: ObservedState) -> dict[str, tuple[str, ...]]:
     """Return the nodes on which services ran when they became unmanaged."""
     found: dict[str, tuple[str, ...]] = {}
-    for name, node in seen.nodes.items():
+    for name, node in observed.nodes.items():
         for service_id in node.report.left if node.report is not None else ():
             found[service_id] = (*found.get(service_id, ()), name)
     return found
 
 
 def _needs_of_removed(
-    services: Mapping[str, ServiceStatus], seen: Seen
+    services: Mapping[str, ServiceStatus], observed: ObservedState
 ) -> dict[str, Mapping[str, float]]:
     """Return what services take that are no longer declared and not stopped yet."""
     found: dict[str, Mapping[str, float]] = {}
-    for service_id in services.keys() - seen.wanted.services.keys():
-        node = seen.nodes.get(services[service_id].node)
+    for service_id in services.keys() - observed.desired.services.keys():
+        node = observed.nodes.get(services[service_id].node)
         if node is not None and node.report is not None:
             local = node.report.services.get(service_id)
             if local is not None:

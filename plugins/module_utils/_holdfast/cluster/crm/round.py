@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Optional, Union
 
 from ..model.desired import Request
-from ..model.observed import Seen, Timing
+from ..model.observed import ObservedState, Timing
 from ..model.report import NOT_RUNNING, POWEROFF, REBOOT, LocalService, LocalState, Mode, Report
 from ..model.state import ClusterState, Event, NodeState, NodeStatus, ServiceStatus
 from ..model.states import ServiceState
@@ -64,7 +64,7 @@ class Round:
     """
 
     state: ClusterState
-    seen: Seen
+    observed: ObservedState
     timing: Timing
     fences: list[FenceOrder] = field(default_factory=list)
     powers: list[str] = field(default_factory=list)
@@ -79,21 +79,21 @@ class Round:
     def load(self) -> Load:
         """The load of each node as the state is now."""
         if self._load is None:
-            self._load = Load.of(self.state.services, self.seen)
+            self._load = Load.of(self.state.services, self.observed)
         return self._load
 
     def online(self, node: str) -> bool:
         """Return whether *node* is in the configuration and online."""
-        return node in self.seen.nodes and self.node(node).state is NodeState.ONLINE
+        return node in self.observed.nodes and self.node(node).state is NodeState.ONLINE
 
     def node(self, name: str) -> NodeStatus:
         """Return the status of a node; a new node is unknown."""
-        return self.state.nodes.get(name) or NodeStatus(since=self.seen.wall)
+        return self.state.nodes.get(name) or NodeStatus(since=self.observed.wall)
 
     def report(self, name: str) -> Report | None:
         """Return the report of a node's LRM, None if there is none or it cannot be trusted."""
-        seen = self.seen.nodes.get(name)
-        return seen.report if seen is not None else None
+        observed = self.observed.nodes.get(name)
+        return observed.report if observed is not None else None
 
     def is_switched_off(self, name: str) -> bool:
         """Return whether a silent node was powered off by its operator."""
@@ -107,7 +107,7 @@ class Round:
         """Set a node's status, with a new ``since`` if its state changed."""
         before = self.node(name)
         if status.state is not before.state:
-            status = replace(status, since=self.seen.wall)
+            status = replace(status, since=self.observed.wall)
         self.changes.append(NodeChange(name, before, status))
         self.state = self.state.with_node(name, status)
 
@@ -119,7 +119,7 @@ class Round:
         """
         before = self.state.services.get(service_id)
         if before is None or status.state is not before.state:
-            status = replace(status, since=self.seen.wall)
+            status = replace(status, since=self.observed.wall)
         if before is not None and before.uid and not status.uid:
             self.state = replace(self.state, commands=self.state.commands + 1)
         self._own_services()[service_id] = status
@@ -163,15 +163,15 @@ class Round:
         The record does not matter.  Two reports do not count: that of a node confirmed off, which
         is of before, and a service that the node has not seen since its boot.
         """
-        for name, seen in sorted(self.seen.nodes.items()):
-            if name == node or seen.report is None:
+        for name, observed in sorted(self.observed.nodes.items()):
+            if name == node or observed.report is None:
                 continue
-            local = seen.report.services.get(service_id)
+            local = observed.report.services.get(service_id)
             if local is None or local.state in NOT_RUNNING or local.state is LocalState.UNKNOWN:
                 continue
             known = self.node(name)
             dead = known.state is NodeState.OFF or known.proof is not None
-            if not (dead and known.boot in ("", seen.report.boot)):
+            if not (dead and known.boot in ("", observed.report.boot)):
                 return name
         return ""
 
@@ -213,7 +213,7 @@ class Round:
     ) -> None:
         """Write an event."""
         others = tuple(sorted((rejected or {}).items())[:REJECTED_KEPT])
-        event = Event(self.seen.wall, kind, node, service, text, others)
+        event = Event(self.observed.wall, kind, node, service, text, others)
         self.changes.append(event)
         self.state = self.state.with_event(event)
 

@@ -64,11 +64,11 @@ def _look(crm: Crm, known: Reserve | None) -> Cycle[Reserve | None]:
     now = (yield from perform(ReadClocks())).mono
     # A heartbeat of its node is no sign of a manager that has given the lease back.
     lives = lease.active is not False and beat is not None and beat > (known.beat or (0, 0.0))
-    if known.seen is None or lives:
-        known = replace(known, beat=beat, seen=now)
+    if known.observed is None or lives:
+        known = replace(known, beat=beat, observed=now)
     timing = crm.settings.timing
     patience = timing.suspect_after + known.before.bit_length() * timing.candidate_delay
-    observes = known.seen is not None and now - known.seen > patience
+    observes = known.observed is not None and now - known.observed > patience
     return replace(known, watched=crm.begun, observes=observes)
 
 

@@ -83,7 +83,7 @@ def _probe_again(round_: Round, service_id: str, status: ServiceStatus) -> None:
 
 def answer_request(round_: Round, service_id: str, heard: ServiceStatus, request: Request) -> None:
     """Stop or move a running service, with its partners, as its operator requested."""
-    desired = round_.seen.wanted.services.get(service_id)
+    desired = round_.observed.desired.services.get(service_id)
     if request.kind != MOVE:
         if desired is not None and desired.state == STARTED:
             # It was declared started again: the request's timeout must not apply to a later stop.
@@ -96,16 +96,18 @@ def answer_request(round_: Round, service_id: str, heard: ServiceStatus, request
         return
     why = "it is there already"
     if request.node != heard.node:
-        why = selection.refusal(service_id, request.node, round_.state, round_.seen, round_.load)
+        why = selection.refusal(
+            service_id, request.node, round_.state, round_.observed, round_.load
+        )
     round_.set_service(service_id, heard)
     if why:
         text = f"asked to move to {request.node}: {why}"
         round_.say("refused", text, service=service_id, node=request.node)
         return
-    members = {service_id, *round_.seen.wanted.partners(service_id, "together")}
+    members = {service_id, *round_.observed.desired.partners(service_id, "together")}
     for member in sorted(members):
         status = round_.state.services.get(member)
-        one = round_.seen.wanted.services.get(member)
+        one = round_.observed.desired.services.get(member)
         if status is None or one is None or one.state != STARTED:
             continue
         if status.state is ServiceState.STARTED and status.node != request.node:
@@ -125,12 +127,12 @@ def _has_failures(status: ServiceStatus) -> bool:
 def _count_failure(round_: Round, service_id: str, status: ServiceStatus, text: str) -> None:
     """Count a failure that its node could not fix, and delay the next start if it repeats."""
     crashes = status.crashes + 1
-    desired = round_.seen.wanted.services.get(service_id)
+    desired = round_.observed.desired.services.get(service_id)
     wait = 0.0
     if crashes > 2 and desired is not None:
         longer = 2 ** min(crashes - 3, DOUBLED_AT_MOST)
         wait = min(desired.backoff * longer, desired.backoff_max)
-    not_before = round_.seen.wall + wait if wait else 0.0
+    not_before = round_.observed.wall + wait if wait else 0.0
     counted = replace(status, crashes=crashes, not_before=not_before)
     commands.try_elsewhere(round_, service_id, counted, text)
 
@@ -152,8 +154,8 @@ def _handle_stopped(
         return
     reason = f"no longer runs on {status.node}: {text}"
     round_.say("lost", reason, service=service_id, node=status.node)
-    stay = selection.better_place(service_id, round_.state, round_.seen, round_.load) is None
-    free = not selection.unusable(status.node, round_.state, round_.seen)
+    stay = selection.better_place(service_id, round_.state, round_.observed, round_.load) is None
+    free = not selection.unusable(status.node, round_.state, round_.observed)
     if desired is not None and desired.state == STARTED and stay and free:
         again = replace(status, digest=desired.digest(), reason=reason)
         round_.command(service_id, again, ServiceState.REQUEST_START)
@@ -176,7 +178,7 @@ def _apply_definition(
         return
     if not _may_move(round_, service_id, status):
         return
-    better = selection.better_place(service_id, round_.state, round_.seen, round_.load)
+    better = selection.better_place(service_id, round_.state, round_.observed, round_.load)
     if better is None:
         well = status
         if status.leave:
@@ -198,7 +200,7 @@ def _apply_definition(
 
 def _may_move(round_: Round, service_id: str, status: ServiceStatus) -> bool:
     """Return False for the many services that have no reason to move."""
-    desired = round_.seen.wanted
+    desired = round_.observed.desired
     if round_.placed:
         # A service that was just placed moves rather than one that was there.
         return False
@@ -208,7 +210,7 @@ def _may_move(round_: Round, service_id: str, status: ServiceStatus) -> bool:
         or desired.node_rule_for(service_id) is not None
         or desired.partners(service_id, "apart")
         or desired.partners(service_id, "together")
-        or selection.drained(status.node, round_.state, round_.seen)
+        or selection.drained(status.node, round_.state, round_.observed)
     )
 
 
@@ -295,11 +297,13 @@ def _choose(
     if recovering and desired.failback and status.maintenance_node:
         # It would move back there at once.
         stay = status.maintenance_node
-    if round_.seen.wanted.policy.rebalance_on_start and not recovering:
+    if round_.observed.desired.policy.rebalance_on_start and not recovering:
         stay = ""
-    chosen = selection.choose(service_id, round_.state, round_.seen, round_.load, stay=stay)
+    chosen = selection.choose(service_id, round_.state, round_.observed, round_.load, stay=stay)
     if not chosen.node and status.failed_nodes:
-        chosen = selection.choose(service_id, round_.state, round_.seen, round_.load, again=True)
+        chosen = selection.choose(
+            service_id, round_.state, round_.observed, round_.load, again=True
+        )
     return chosen
 
 
@@ -309,24 +313,24 @@ def _leaves_its_last_node(round_: Round, status: ServiceStatus, node: str) -> bo
     This is for a start on another node to balance the load.
     """
     last = status.last_node
-    if not round_.seen.wanted.policy.rebalance_on_start or not last or last == node:
+    if not round_.observed.desired.policy.rebalance_on_start or not last or last == node:
         return False
-    if status.failed_nodes or last not in round_.seen.nodes:
+    if status.failed_nodes or last not in round_.observed.nodes:
         return False
-    return not selection.unusable(last, round_.state, round_.seen)
+    return not selection.unusable(last, round_.state, round_.observed)
 
 
 def _starts_where_it_was(round_: Round, service_id: str, status: ServiceStatus) -> bool:
     """Return whether a stopped service is first given back to its last node."""
     node = status.last_node
-    if round_.seen.wanted.policy.rebalance_on_start or node in status.failed_nodes:
+    if round_.observed.desired.policy.rebalance_on_start or node in status.failed_nodes:
         return False
     if status.leave or not node:
         return False
     taken = round_.load.reservations
     if taken is not None and taken.shortage([service_id], node):
         return False
-    return not selection.unusable(node, round_.state, round_.seen)
+    return not selection.unusable(node, round_.state, round_.observed)
 
 
 def _stay_down(round_: Round, service_id: str, status: ServiceStatus) -> None:
@@ -348,13 +352,13 @@ def _stay_down(round_: Round, service_id: str, status: ServiceStatus) -> None:
 def _start_obstacle(round_: Round, status: ServiceStatus, desired: Service) -> str:
     """Return what a start has to wait for; empty if nothing."""
     for other in desired.after:
-        first = round_.seen.wanted.services.get(other)
+        first = round_.observed.desired.services.get(other)
         there = round_.state.services.get(other)
         if first is None or first.ignored:
             continue
         if there is None or there.state is not ServiceState.STARTED:
             return f"waits for {other!r}, after which it is started"
-    if 0.0 < status.not_before - round_.seen.wall <= desired.backoff_max:
+    if 0.0 < status.not_before - round_.observed.wall <= desired.backoff_max:
         return f"failed {status.crashes} times in a row: waits before the next start"
     return ""
 
@@ -370,7 +374,7 @@ def _report_obstacle(round_: Round, service_id: str, status: ServiceStatus) -> s
 def _was_migrating(round_: Round, status: ServiceStatus) -> bool:
     """Return whether a service may run on the target of a migration whose source died."""
     recovering = status.state is ServiceState.RECOVERY
-    return recovering and bool(status.target) and status.target in round_.seen.nodes
+    return recovering and bool(status.target) and status.target in round_.observed.nodes
 
 
 def _stop_on_its_target(round_: Round, service_id: str, status: ServiceStatus) -> None:
@@ -390,6 +394,6 @@ def _target_obstacle(round_: Round, status: ServiceStatus) -> str:
     if status.state is not ServiceState.RECOVERY or not status.target:
         return ""
     state = round_.node(status.target).state
-    if status.target not in round_.seen.nodes or state is NodeState.ONLINE:
+    if status.target not in round_.observed.nodes or state is NodeState.ONLINE:
         return ""
     return f"was migrating to {status.target}, which is {state.value} and may run it"

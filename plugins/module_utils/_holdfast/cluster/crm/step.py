@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from ..model.author import author_text
 from ..model.desired import CLEAR, MOVE, Request
-from ..model.observed import Seen, Timing
+from ..model.observed import ObservedState, Timing
 from ..model.policy import COUNT
 from ..model.service import Service
 from ..model.state import REMOVED_KEPT, ClusterState, ServiceStatus
@@ -48,21 +48,21 @@ class Step:
     changes: tuple[Change, ...] = ()
 
 
-def step(state: ClusterState, seen: Seen, timing: Timing) -> Step:
+def step(state: ClusterState, observed: ObservedState, timing: Timing) -> Step:
     """Return what the manager does next.
 
     In global maintenance, results still change the nodes' states, but nothing is fenced, recovered,
     started or moved.
     """
-    round_ = Round(state, seen, timing)
+    round_ = Round(state, observed, timing)
     _note_configuration(round_)
     update_maintenance(round_)
-    if not round_.seen.held:
+    if not round_.observed.held:
         update_disarm(round_)
     update_nodes(round_)
-    if not round_.seen.held:
+    if not round_.observed.held:
         _update_services(round_)
-        if round_.seen.wanted.policy.rebalance and not round_.state.disarm:
+        if round_.observed.desired.policy.rebalance and not round_.state.disarm:
             rebalance(round_)
         power_on_again(round_)
     return Step(
@@ -76,15 +76,18 @@ def step(state: ClusterState, seen: Seen, timing: Timing) -> Step:
 
 def _note_configuration(round_: Round) -> None:
     """Record which desired configuration this state was made from."""
-    seen, state = round_.seen, round_.state
-    if (state.config_version, state.config_slot) != (seen.wanted.version, seen.config_slot):
+    observed, state = round_.observed, round_.state
+    if (state.config_version, state.config_slot) != (
+        observed.desired.version,
+        observed.config_slot,
+    ):
         round_.state = replace(
-            state, config_version=seen.wanted.version, config_slot=seen.config_slot
+            state, config_version=observed.desired.version, config_slot=observed.config_slot
         )
-        author = seen.wanted.changed_by
-        if author is not None and state.config_version != seen.wanted.version:
-            text = f"version {seen.wanted.version}: {author_text(author)}"
-            node = author.node if author.node in seen.nodes else ""
+        author = observed.desired.changed_by
+        if author is not None and state.config_version != observed.desired.version:
+            text = f"version {observed.desired.version}: {author_text(author)}"
+            node = author.node if author.node in observed.nodes else ""
             round_.say("configuration", text, node=node)
 
 
@@ -93,9 +96,9 @@ def _update_services(round_: Round) -> None:
 
     Services are handled by id, or with the largest first where they have sizes.
     """
-    wanted = round_.seen.wanted
-    waiting = sorted({*round_.state.services, *wanted.services})
-    if wanted.policy.placement != COUNT or wanted.limits is not None:
+    desired = round_.observed.desired
+    waiting = sorted({*round_.state.services, *desired.services})
+    if desired.policy.placement != COUNT or desired.limits is not None:
         waiting = largest_first(waiting, round_.load)
     for _turn in range(TURNS):
         before = len(round_.changes)
@@ -122,7 +125,7 @@ def _new_commands_first(round_: Round, waiting: list[str]) -> list[str]:
 
 
 def _handle(round_: Round, service_id: str) -> None:
-    desired = round_.seen.wanted.services.get(service_id)
+    desired = round_.observed.desired.services.get(service_id)
     status = round_.state.services.get(service_id)
     if desired is not None and desired.ignored:
         if status is not None:
@@ -138,14 +141,14 @@ def _handle(round_: Round, service_id: str) -> None:
     if status.uid in round_.fresh and status.state is ServiceState.REQUEST_START:
         _check_placement(round_, service_id, status, desired)
         return
-    request = round_.seen.wanted.requests.get(service_id)
+    request = round_.observed.desired.requests.get(service_id)
     if request is not None and request.made != status.request:
         _handle_request(round_, service_id, status, desired, request)
     elif status.state in (ServiceState.STOPPED, ServiceState.RECOVERY):
         steady.handle_stopped(round_, service_id, status, desired)
     elif status.state is ServiceState.ERROR:
         errors.handle_error(round_, service_id, status, desired)
-    elif status.state is not ServiceState.PROBE and status.node not in round_.seen.nodes:
+    elif status.state is not ServiceState.PROBE and status.node not in round_.observed.nodes:
         _report_unknown_node(round_, service_id, status)
     else:
         _advance(round_, service_id, status, desired)
@@ -186,7 +189,7 @@ def _record_unmanaged(round_: Round) -> None:
 
     Removed services stay recorded: declaring one again does not mean that it runs nowhere.
     """
-    desired, state = round_.seen.wanted, round_.state
+    desired, state = round_.observed.desired, round_.state
     kept = [one for one in state.ignored if one not in state.services]
     kept += sorted(desired.ignored.difference(kept))
     removed = [one for one in kept if one not in desired.services]
@@ -203,9 +206,9 @@ def _check_placement(
 
     The node has not read the command.  It still confirms that nothing runs there.
     """
-    if desired is None or status.from_node or status.node not in round_.seen.nodes:
+    if desired is None or status.from_node or status.node not in round_.observed.nodes:
         return
-    better = selection.better_place(service_id, round_.state, round_.seen, round_.load)
+    better = selection.better_place(service_id, round_.state, round_.observed, round_.load)
     if better is None:
         return
     if not better.node and status.node in status.failed_nodes:
@@ -247,7 +250,9 @@ def _handle_request(
         steady.answer_request(round_, service_id, heard, request)
         return
     if status.state is ServiceState.STOPPED and request.kind == MOVE:
-        why = selection.refusal(service_id, request.node, round_.state, round_.seen, round_.load)
+        why = selection.refusal(
+            service_id, request.node, round_.state, round_.observed, round_.load
+        )
         if not why:
             _move_stopped(round_, service_id, heard, request.node)
             return
@@ -262,7 +267,7 @@ def _is_not_known_yet(round_: Round, node: str) -> bool:
 
     A new manager needs a few seconds for that, as does one that was delayed.
     """
-    return round_.online(node) and not round_.seen.nodes[node].beats
+    return round_.online(node) and not round_.observed.nodes[node].beats
 
 
 def _move_stopped(round_: Round, service_id: str, heard: ServiceStatus, node: str) -> None:
@@ -295,5 +300,5 @@ def _close_failovers(round_: Round) -> None:
             continue
         states = [round_.state.services.get(one) for one in failover.services]
         if not any(status is not None and status.state in under_way for status in states):
-            finished = replace(failover, finished=round_.seen.wall)
+            finished = replace(failover, finished=round_.observed.wall)
             round_.state = round_.state.with_failover(finished)

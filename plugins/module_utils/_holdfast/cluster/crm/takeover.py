@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..model.desired import Wanted
+from ..model.desired import DesiredState
 from ..model.maintenance import told
-from ..model.observed import Seen, Timing
+from ..model.observed import ObservedState, Timing
 from ..model.past_fences import FenceCause
 from ..model.state import (
     ClusterState,
@@ -58,7 +58,7 @@ def take_over(
         state = state.with_node(name, fences_count_from(begun, wall))
     if intent is not None and (not intent.epoch or intent.epoch >= last.epoch):
         state = _with_intent(_with_lost_manager(state, last, intent, wall), intent, wall)
-    round_ = Round(state, Seen(0.0, wall, Wanted()), Timing())
+    round_ = Round(state, ObservedState(0.0, wall, DesiredState()), Timing())
     before = f"; before it {last.manager}" if last.manager and last.manager != manager else ""
     round_.say("manager", f"is manager with epoch {epoch}{before}", node=manager)
     return round_.state
@@ -66,7 +66,7 @@ def take_over(
 
 def repaired(
     last: ClusterState,
-    desired: Wanted,
+    desired: DesiredState,
     floors: Iterable[Floor],
     epoch: int,
     manager: str,
@@ -95,7 +95,7 @@ def repaired(
         generation=desired.generation,
         base=commands,
     )
-    round_ = Round(state, Seen(0.0, wall, desired), Timing())
+    round_ = Round(state, ObservedState(0.0, wall, desired), Timing())
     for service_id, service in sorted(desired.services.items()):
         if service.ignored:
             continue
@@ -119,7 +119,7 @@ def record_restored(state: ClusterState, wall: float) -> ClusterState:
 
     The manager knows what it wrote, so nothing is lost.
     """
-    round_ = Round(state, Seen(0.0, wall, Wanted()), Timing())
+    round_ = Round(state, ObservedState(0.0, wall, DesiredState()), Timing())
     text = "its record on storage was damaged or older than what it wrote: written again"
     round_.say("record_restored", text, node=state.manager)
     return round_.state

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ..model.observed import Answer, HostState, KeepaliveSeen, LeaseSight, NodeSeen, Timing
+from ..model.observed import Answer, HostState, LeaseSight, ObservedKeepalive, ObservedNode, Timing
 from ..model.report import Mode, Report
 from .lease_proof import Elsewhere, beats_elsewhere, other_storage, renewed_elsewhere, why_no_proof
 from .rhythm import Rhythm, short_limit
@@ -178,7 +178,7 @@ class Watch:
             rhythm = self.rhythms[node] = Rhythm()
         return rhythm
 
-    def note_keepalives(self, node: str, sent: Iterable[KeepaliveSeen]) -> None:
+    def note_keepalives(self, node: str, sent: Iterable[ObservedKeepalive]) -> None:
         """Record keepalives of a member in the order in which they came."""
         if node not in self.changed:
             return
@@ -201,7 +201,7 @@ class Watch:
         return answers
 
     def short_limit(self, node: str) -> float:
-        """Return ``NodeSeen.short_limit`` of a member."""
+        """Return ``ObservedNode.short_limit`` of a member."""
         if not self.settings.timing.keepalive or self.changed[node] < self.watched_since:
             return 0.0
         answered = self.answered.get(node, -math.inf)
@@ -271,7 +271,7 @@ class Watch:
         """Return whether a member is silent for so long that it is asked."""
         return node in self.asked
 
-    def observe(self, node: str, look: NodeLook, now: float, fail_seconds: float) -> NodeSeen:
+    def observe(self, node: str, look: NodeLook, now: float, fail_seconds: float) -> ObservedNode:
         """Return the observation of a member.
 
         A host lease that was not renewed for *fail_seconds* has failed.
@@ -291,7 +291,7 @@ class Watch:
         if report is not None and report.node not in ("", node):
             problem = problem or f"its host id's record is that of {report.node}"
             report = None
-        return NodeSeen(
+        return ObservedNode(
             age,
             answer,
             lease,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..model.desired import IGNORE, Wanted
+from ..model.desired import IGNORE, DesiredState
 from ..model.jobs import Job, JobKind, Purpose
 from ..model.report import NOT_RUNNING, CommandResult, LocalService, LocalState, Outcome, Phase
 from ..model.service import Service
@@ -42,7 +42,7 @@ def answer_probes(round_: LocalRound, state: ClusterState) -> None:
             continue
         found = round_.report.found.get(status.probe(service_id))
         if found is None or (
-            found and round_.seen.now >= round_.memory.probe_due.get(service_id, 0.0)
+            found and round_.observed.now >= round_.memory.probe_due.get(service_id, 0.0)
         ):
             round_.begin_probe(Job(JobKind.PROBE, definition, status.uid))
 
@@ -110,7 +110,7 @@ def follow(round_: LocalRound, state: ClusterState) -> None:
     answer_probes(round_, state)
 
 
-def stops_first(service_id: str, state: ClusterState, desired: Wanted | None) -> list[str]:
+def stops_first(service_id: str, state: ClusterState, desired: DesiredState | None) -> list[str]:
     """Return the services that must stop, or leave their nodes, before this one is stopped.
 
     They start after it, and the manager's record has a command for them that has not ended.  One on
@@ -133,13 +133,13 @@ def _waits(round_: LocalRound, service_id: str, state: ClusterState) -> bool:
     """Return whether the stop of a service waits for another one, by the record and this report."""
     return any(
         state.services[other].uid not in round_.report.results
-        for other in stops_first(service_id, state, round_.seen.desired)
+        for other in stops_first(service_id, state, round_.observed.desired)
     )
 
 
 def _raise_floors(round_: LocalRound, state: ClusterState) -> None:
     """Record the versions that are acted on from now on.  A new generation begins with its own."""
-    desired = round_.seen.desired
+    desired = round_.observed.desired
     same = round_.report.generation == state.generation
     config_version = round_.report.config_version if same else 0
     if desired is not None and desired.generation == state.generation:
@@ -181,7 +181,7 @@ def _execute(round_: LocalRound, service_id: str, status: ServiceStatus) -> None
                 _refuse(round_, service_id, status.uid, local)
             return
         round_.accept(status.uid, service_id)
-        started = LocalService(desired, LocalState.STARTING, status.uid, round_.seen.wall)
+        started = LocalService(desired, LocalState.STARTING, status.uid, round_.observed.wall)
         round_.put(started)
         round_.begin(Job(JobKind.START, desired, status.uid, other=status.from_node))
     elif status.state in STOPS or status.state is ServiceState.MIGRATE:
@@ -208,10 +208,10 @@ def _refuse(round_: LocalRound, service_id: str, uid: str, local: LocalService |
     """Refuse a start whose definition changed; stop a service that runs all the same."""
     text = "its definition changed before it was started"
     if local is None or local.state in NOT_RUNNING:
-        round_.resolve(uid, CommandResult(service_id, Outcome.REFUSED, text, round_.seen.wall))
+        round_.resolve(uid, CommandResult(service_id, Outcome.REFUSED, text, round_.observed.wall))
     elif local.state is LocalState.BLOCKED:
         round_.resolve(
-            uid, CommandResult(service_id, Outcome.BLOCKED, local.reason, round_.seen.wall)
+            uid, CommandResult(service_id, Outcome.BLOCKED, local.reason, round_.observed.wall)
         )
     else:
         round_.accept(uid, service_id)
@@ -233,15 +233,15 @@ def _execute_stop(
         return
     if definition is None:
         text = "its definition is not known here, so it cannot be stopped: declare it again"
-        result = CommandResult(service_id, Outcome.BLOCKED, text, round_.seen.wall)
+        result = CommandResult(service_id, Outcome.BLOCKED, text, round_.observed.wall)
         round_.resolve(status.uid, result)
         return
     round_.accept(status.uid, service_id)
     if status.state is ServiceState.MIGRATE:
-        round_.put(LocalService(definition, LocalState.MIGRATING, status.uid, round_.seen.wall))
+        round_.put(LocalService(definition, LocalState.MIGRATING, status.uid, round_.observed.wall))
         round_.begin(Job(JobKind.MIGRATE, definition, status.uid, other=status.target))
         return
-    round_.put(LocalService(definition, LocalState.STOPPING, status.uid, round_.seen.wall))
+    round_.put(LocalService(definition, LocalState.STOPPING, status.uid, round_.observed.wall))
     round_.begin(Job(JobKind.STOP, definition, status.uid, timeout=status.stop_timeout))
 
 
@@ -269,7 +269,7 @@ def _adopt(
     definition = local.definition if local is not None else desired
     if definition is None:
         return
-    round_.put(LocalService(definition, LocalState.UNKNOWN, status.uid, round_.seen.wall))
+    round_.put(LocalService(definition, LocalState.UNKNOWN, status.uid, round_.observed.wall))
     round_.mark_unprobed(definition.id)
     round_.begin(Job(JobKind.PROBE, definition, status.uid))
 
@@ -288,7 +288,7 @@ def _stop_misplaced(round_: LocalRound, service_id: str, status: ServiceStatus) 
 
 def _stop(round_: LocalRound, local: LocalService, why: str) -> None:
     """Stop a service that must not be here.  A failed stop is repeated at intervals."""
-    since = round_.seen.wall - local.since
+    since = round_.observed.wall - local.since
     if local.state is not LocalState.BLOCKED or not 0.0 <= since < STOP_AGAIN:
         round_.stop(local, Purpose.AWAY, why)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from ...errors import FormatError, HoldfastError, LeaseError, StorageError
-from ..model.desired import Wanted
+from ..model.desired import DesiredState
 from ..model.effects import Clocks, Cycle, Log, ReadClocks, perform, shallow_copy
 from ..model.jobs import Job, JobEnd, JobKind, Sight
 from ..model.membership import differences
@@ -49,7 +49,7 @@ from .round import (
     OLDER_RECORD,
     OWN_RECORD,
     Hindrance,
-    LocalSeen,
+    LocalObservation,
     Memory,
 )
 
@@ -104,7 +104,7 @@ class Lrm:
     memory: Memory
     clocks: Clocks
     state: ClusterState | None = None
-    desired: Wanted | None = None
+    desired: DesiredState | None = None
     written: Report | None = None
     write_again: float = 0.0
     next_turn: float = 0.0
@@ -251,7 +251,7 @@ def _decide(lrm: Lrm, trouble: str, clocks: Clocks, now: float) -> Cycle[None]:
     if has_read and not trouble:
         yield from _note_jump(lrm, clocks, current)
     jobs = yield from _take_jobs(lrm)
-    seen = LocalSeen(
+    observed = LocalObservation(
         now=now,
         wall=current.wall,
         state=lrm.state,
@@ -266,7 +266,7 @@ def _decide(lrm: Lrm, trouble: str, clocks: Clocks, now: float) -> Cycle[None]:
         idle_after=lrm.settings.idle_after,
     )
     report = yield from _with_secret_problems(lrm, (yield from _with_membership(lrm)))
-    decided = step.step(report, lrm.memory, seen)
+    decided = step.step(report, lrm.memory, observed)
     yield from _note_refusal(lrm, decided.refused, now)
     if not (yield from _write(lrm, decided.report, current.mono)) and not trouble:
         # Nothing may happen that is not recorded on storage.  The next turn tries again.

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Optional
 
-from ..model.desired import Wanted
+from ..model.desired import DesiredState
 from ..model.effects import Effect
 from ..model.jobs import Job, JobEnd
 from ..model.membership import Membership
@@ -109,7 +109,7 @@ class ReadManagerRecord(Effect[Optional[ClusterState]]):
 
 
 @dataclass(frozen=True)
-class ReadDesiredFrom(Effect[Optional[Wanted]]):
+class ReadDesiredFrom(Effect[Optional[DesiredState]]):
     """Read the configuration in the slot of the node with *host_id*."""
 
     host_id: int
@@ -217,4 +217,4 @@ class ReadOwnMembership(Effect[Membership]):
 class ReadSecretProblems(Effect[Mapping[str, str]]):
     """Return what is wrong with this node's secret files for the *desired* services."""
 
-    desired: Wanted
+    desired: DesiredState

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..model.desired import Wanted
+from ..model.desired import DesiredState
 from ..model.jobs import Job, JobEnd, JobKind, Purpose
 from ..model.report import CommandResult, LocalService, LocalState, Report
 from ..model.service import Service
@@ -73,7 +73,7 @@ class Hindrance:
 
 
 @dataclass(frozen=True)
-class LocalSeen:
+class LocalObservation:
     """What an LRM observed in this turn.
 
     *now* is monotonic seconds, *wall* seconds since 1970.  *state* is the manager's record and
@@ -86,7 +86,7 @@ class LocalSeen:
     now: float
     wall: float
     state: ClusterState | None = None
-    desired: Wanted | None = None
+    desired: DesiredState | None = None
     lease_trouble: str = ""
     renewal_trouble: str = ""
     ended: tuple[JobEnd, ...] = ()
@@ -106,7 +106,7 @@ class LocalRound:
 
     report: Report
     memory: Memory
-    seen: LocalSeen
+    observed: LocalObservation
     busy: set[str]
     state: ClusterState | None = None
     may_start: bool = True
@@ -115,12 +115,12 @@ class LocalRound:
     @property
     def declared(self) -> Mapping[str, Service]:
         """The declared services, none while the configuration is not known."""
-        return self.seen.desired.services if self.seen.desired is not None else {}
+        return self.observed.desired.services if self.observed.desired is not None else {}
 
     @property
     def up_to_date(self) -> bool:
         """Whether the configuration is the one of the manager's record, or a newer one."""
-        desired, state = self.seen.desired, self.state
+        desired, state = self.observed.desired, self.state
         if desired is None or state is None:
             return False
         return desired.at_least(state.generation, state.config_version)
@@ -144,7 +144,7 @@ class LocalRound:
         """Set a service's local state."""
         before = self.report.services.get(local.definition.id)
         if before is None or before.state is not local.state:
-            local = replace(local, since=self.seen.wall)
+            local = replace(local, since=self.observed.wall)
         self.report = self.report.with_service(local.definition.id, local)
 
     def drop(self, service_id: str) -> None:
@@ -168,7 +168,7 @@ class LocalRound:
 
     def begin_probe(self, job: Job) -> None:
         """Begin to probe a service, and remember when to repeat that if it runs."""
-        due = {**self.memory.probe_due, job.service.id: self.seen.now + PROBE_AGAIN}
+        due = {**self.memory.probe_due, job.service.id: self.observed.now + PROBE_AGAIN}
         self.memory = replace(self.memory, probe_due=due)
         self.begin(job)
 
@@ -182,11 +182,11 @@ class LocalRound:
     def note_running(self, service: Service) -> None:
         """Remember that a service runs and when to monitor it next."""
         interval = min(resource.monitor_interval for resource in service.resources)
-        since = self.memory.running_since.get(service.id, self.seen.now)
+        since = self.memory.running_since.get(service.id, self.observed.now)
         self.memory = replace(
             self.memory,
             running_since={**self.memory.running_since, service.id: since},
-            monitor_due={**self.memory.monitor_due, service.id: self.seen.now + interval},
+            monitor_due={**self.memory.monitor_due, service.id: self.observed.now + interval},
         )
 
     def note_stopped(self, service_id: str) -> None:

@@ -33,7 +33,7 @@ from ..model.state import ClusterState, NodeState
 from ..model.states import ServiceState
 from . import commands
 from .results import note_end
-from .round import LocalRound, LocalSeen, Memory
+from .round import LocalObservation, LocalRound, Memory
 
 SETTLED_AFTER = 60.0
 """Seconds a service must run before its earlier failures are forgotten."""
@@ -102,34 +102,34 @@ def _with_unknown_states(last: Report) -> Mapping[str, LocalService]:
     }
 
 
-def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
+def step(report: Report, memory: Memory, observed: LocalObservation) -> LocalStep:
     """Return what the LRM does next."""
-    may_start = not seen.lease_trouble and not seen.renewal_trouble
-    state, refused = seen.state, ""
+    may_start = not observed.lease_trouble and not observed.renewal_trouble
+    state, refused = observed.state, ""
     if state is not None:
         refused = versions.why_not_followed(report, state)
         if refused or not _knows_boot(report, state):
             state = None
     dead = proved_dead(report, state)
-    round_ = LocalRound(report, memory, seen, set(seen.busy), state, may_start and not dead)
+    round_ = LocalRound(report, memory, observed, set(observed.busy), state, may_start and not dead)
     if state is not None:
         _drop_probed_services(round_, state)
         commands.report_incoming(round_, state)
-    for end in seen.ended:
+    for end in observed.ended:
         note_end(round_, end)
     _begin_first_probes(round_)
     said = round_.report.mode
     _update_mode(round_)
-    if seen.room is not None:
-        round_.set(room=seen.room)
-    if seen.lease_trouble:
+    if observed.room is not None:
+        round_.set(room=observed.room)
+    if observed.lease_trouble:
         round_.set(lease_lost=True)
-        _stop_everything(round_, f"this node's host lease {seen.lease_trouble}")
+        _stop_everything(round_, f"this node's host lease {observed.lease_trouble}")
     else:
         round_.set(lease_lost=False)
         if state is not None:
             commands.follow(round_, state)
-        if stops_all(said, seen.shutdown):
+        if stops_all(said, observed.shutdown):
             _stop_everything(round_, "its node shuts down", in_order=True)
         elif dead:
             _stop_everything(round_, dead)
@@ -186,7 +186,7 @@ def _stop_everything(round_: LocalRound, why: str, *, in_order: bool = False) ->
     *in_order* each waits for those here that start after it; without, all are stopped at once.
     """
     running = round_.report.to_be_stopped()
-    desired = round_.seen.desired if in_order else None
+    desired = round_.observed.desired if in_order else None
     for service_id in running:
         if desired is None or not desired.dependents(service_id).intersection(running):
             local = round_.report.services[service_id]
@@ -218,21 +218,21 @@ def _monitor(round_: LocalRound) -> None:
         if since is None:
             round_.note_running(local.definition)
             continue
-        if not local.settled and round_.seen.now - since >= SETTLED_AFTER:
+        if not local.settled and round_.observed.now - since >= SETTLED_AFTER:
             round_.put(replace(local, settled=True, restarts=0))
-        if round_.seen.now >= round_.memory.monitor_due[service_id]:
+        if round_.observed.now >= round_.memory.monitor_due[service_id]:
             round_.begin(Job(JobKind.MONITOR, local.definition, local.uid))
 
 
 def _update_mode(round_: LocalRound) -> None:
     """Update the LRM's mode and phase."""
-    said, seen = round_.report.mode, round_.seen
-    shutdown, desired = seen.shutdown, seen.desired
+    said, observed = round_.report.mode, round_.observed
+    shutdown, desired = observed.shutdown, observed.desired
     bound, mode = _bound(round_), _mode(round_)
     if shutdown and mode is Mode.MAINTENANCE and desired is not None:
         # Proxmox VE's HA manager waits until systemd kills what still runs.  Here, services that
         # are left at the timeout are stopped.  An empty node reports that it shuts down.
-        late = seen.shutdown_for >= desired.policy.shutdown_timeout
+        late = observed.shutdown_for >= desired.policy.shutdown_timeout
         if late or not (bound or _is_stuck(round_.report)):
             mode = Mode.SHUTDOWN
     round_.set(mode=mode, goes_down=shutdown if shutdown in (REBOOT, POWEROFF) else "")
@@ -240,10 +240,10 @@ def _update_mode(round_: LocalRound) -> None:
     if bound:
         since = None
     elif since is None:
-        since = seen.now
+        since = observed.now
     if since is not round_.memory.idle_since:
         round_.memory = replace(round_.memory, idle_since=since)
-    idle = since is not None and seen.now - since >= seen.idle_after
+    idle = since is not None and observed.now - since >= observed.idle_after
     # The manager must read the mode before the phase follows it.
     phase = _next_phase(round_, said, bound, idle)
     if phase is not round_.report.phase:
@@ -263,7 +263,11 @@ def _may_end(round_: LocalRound) -> bool:
     are stopped before their node shuts down.  Services that are being migrated here are awaited for
     ``shutdown_timeout``.
     """
-    shutdown, waited, desired = round_.seen.shutdown, round_.seen.shutdown_for, round_.seen.desired
+    shutdown, waited, desired = (
+        round_.observed.shutdown,
+        round_.observed.shutdown_for,
+        round_.observed.desired,
+    )
     if not shutdown or round_.busy:
         return False
     if round_.report.phase is Phase.LOST:
@@ -289,7 +293,7 @@ def _is_stuck(report: Report) -> bool:
 
 
 def _mode(round_: LocalRound) -> Mode:
-    state, desired, shutdown = round_.state, round_.seen.desired, round_.seen.shutdown
+    state, desired, shutdown = round_.state, round_.observed.desired, round_.observed.shutdown
     if desired is None or state is None:
         return round_.report.mode
     if shutdown == RESTART:

@@ -72,7 +72,7 @@ DISARM_MODES = (FREEZE, IGNORE)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DesiredState:
     """The whole desired configuration; *version* is that of the configuration lease.
 
     *maintenance* are the drained nodes, *global_maintenance* is that of the cluster.  *requests*
@@ -106,7 +106,7 @@ class Wanted:
         """Return whether this is that configuration or a newer one."""
         return (self.generation, self.version) >= (generation, version)
 
-    def newer_than(self, other: Wanted) -> bool:
+    def newer_than(self, other: DesiredState) -> bool:
         """Return whether this configuration was written after *other*."""
         return (self.generation, self.version) > (other.generation, other.version)
 
@@ -118,7 +118,7 @@ class Wanted:
             *self.location_rules.values(),
         ]
 
-    def with_service(self, service: Service) -> Wanted:
+    def with_service(self, service: Service) -> DesiredState:
         """Return this configuration with *service* added or replaced.
 
         An unmanaged service loses its request.  Raises ``InputError`` if the service is to start
@@ -126,7 +126,7 @@ class Wanted:
         """
         return self.with_services([service])
 
-    def with_services(self, services: Iterable[Service]) -> Wanted:
+    def with_services(self, services: Iterable[Service]) -> DesiredState:
         """Return this configuration with *services* added or replaced at once.
 
         Each may start after any other of them.
@@ -141,7 +141,7 @@ class Wanted:
         }
         return replace(self, services=every, requests=requests)
 
-    def without_service(self, service_id: str) -> Wanted:
+    def without_service(self, service_id: str) -> DesiredState:
         """Return this configuration without a service; refused while a rule names it."""
         for rule in self.rules():
             if service_id in rule.services:
@@ -155,7 +155,7 @@ class Wanted:
             pins=_without(self.pins, service_id),
         )
 
-    def with_rule(self, rule: Rule) -> Wanted:
+    def with_rule(self, rule: Rule) -> DesiredState:
         """Return this configuration with *rule* added or replaced.
 
         Raises ``InputError`` if it names an unknown service or contradicts another rule.
@@ -173,7 +173,7 @@ class Wanted:
         refuse_contradiction(rule, bare.service_rules.values())
         return replace(bare, service_rules={**bare.service_rules, rule.name: rule})
 
-    def without_rule(self, name: str) -> Wanted:
+    def without_rule(self, name: str) -> DesiredState:
         """Return this configuration without the rule called *name*, if there is one."""
         return replace(
             self,
@@ -182,27 +182,27 @@ class Wanted:
             location_rules=_without(self.location_rules, name),
         )
 
-    def with_properties(self, properties: NodeProperties) -> Wanted:
+    def with_properties(self, properties: NodeProperties) -> DesiredState:
         """Return this configuration with the properties of a node added or replaced."""
         return replace(self, properties={**self.properties, properties.name: properties})
 
-    def without_properties(self, node: str) -> Wanted:
+    def without_properties(self, node: str) -> DesiredState:
         """Return this configuration without the properties of a node, if there are any."""
         return replace(self, properties=_without(self.properties, node))
 
-    def with_maintenance(self, node: str, maintenance: Maintenance) -> Wanted:
+    def with_maintenance(self, node: str, maintenance: Maintenance) -> DesiredState:
         """Return this configuration with *node* drained."""
         return replace(self, maintenance={**self.maintenance, node: maintenance})
 
-    def without_maintenance(self, node: str) -> Wanted:
+    def without_maintenance(self, node: str) -> DesiredState:
         """Return this configuration with *node* back in use."""
         return replace(self, maintenance=_without(self.maintenance, node))
 
-    def with_global_maintenance(self, maintenance: Maintenance) -> Wanted:
+    def with_global_maintenance(self, maintenance: Maintenance) -> DesiredState:
         """Return this configuration with the whole cluster in maintenance."""
         return replace(self, global_maintenance=maintenance)
 
-    def without_global_maintenance(self) -> Wanted:
+    def without_global_maintenance(self) -> DesiredState:
         """Return this configuration without global maintenance."""
         return replace(self, global_maintenance=None)
 
@@ -212,7 +212,7 @@ class Wanted:
             yield CLUSTER, self.global_maintenance
         yield from sorted(self.maintenance.items())
 
-    def in_force(self, ended: Mapping[str, tuple[float, float]]) -> Wanted:
+    def in_force(self, ended: Mapping[str, tuple[float, float]]) -> DesiredState:
         """Return this configuration without the maintenances that the manager has *ended*."""
         desired = self
         for key, one in self.maintenances() if ended else ():
@@ -224,11 +224,11 @@ class Wanted:
                 )
         return desired
 
-    def with_request(self, service_id: str, request: Request) -> Wanted:
+    def with_request(self, service_id: str, request: Request) -> DesiredState:
         """Return this configuration with a request for a service."""
         return replace(self, requests={**self.requests, service_id: request})
 
-    def with_pin(self, service_id: str, node: str) -> Wanted:
+    def with_pin(self, service_id: str, node: str) -> DesiredState:
         """Return this configuration with a service, and all kept together with it, pinned.
 
         Raises ``InputError`` if a strict rule does not allow the node.
@@ -243,18 +243,18 @@ class Wanted:
                 raise InputError("pin", node, expected)
         return replace(self, pins={**self.pins, **dict.fromkeys(group, node)})
 
-    def without_pin(self, service_id: str) -> Wanted:
+    def without_pin(self, service_id: str) -> DesiredState:
         """Return this configuration with a service, and all kept together with it, not pinned."""
         group = {service_id, *self.partners(service_id, TOGETHER)}
         return replace(
             self, pins={key: node for key, node in self.pins.items() if key not in group}
         )
 
-    def with_policy(self, policy: Policy) -> Wanted:
+    def with_policy(self, policy: Policy) -> DesiredState:
         """Return this configuration with another policy."""
         return replace(self, policy=policy)
 
-    def with_disarm(self, mode: str, by: Maintenance | None = None) -> Wanted:
+    def with_disarm(self, mode: str, by: Maintenance | None = None) -> DesiredState:
         """Return this configuration with the cluster disarmed; an empty *mode* arms it."""
         if mode and mode not in DISARM_MODES:
             raise InputError("disarm", mode, f"one of {', '.join(DISARM_MODES)}, or empty")

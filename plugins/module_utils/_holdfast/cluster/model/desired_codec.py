@@ -11,7 +11,7 @@ from ... import names
 from ...documents import check_keys, fields_of, list_of, mapping_of, optional
 from ...errors import InputError
 from .author import author_document, author_from_document
-from .desired import CLEAR, DISARM_MODES, MOVE, STOP, Request, Wanted
+from .desired import CLEAR, DISARM_MODES, MOVE, STOP, DesiredState, Request
 from .maintenance import maintenance_document, maintenance_from_document
 from .membership import acceptance_document, acceptance_from_document
 from .policy import Policy, policy_document, policy_from_document
@@ -25,7 +25,7 @@ from .rules import (
 from .service import service_document, service_from_options
 
 
-def wanted_document(desired: Wanted) -> dict[str, Any]:
+def desired_document(desired: DesiredState) -> dict[str, Any]:
     """Return the whole configuration as plain data for its record."""
     document: dict[str, Any] = {
         "version": desired.version,
@@ -73,7 +73,7 @@ def wanted_document(desired: Wanted) -> dict[str, Any]:
     return document
 
 
-def wanted_from_document(document: object) -> Wanted:
+def desired_from_document(document: object) -> DesiredState:
     """Return the configuration of a document.
 
     Raises ``DocumentError`` or ``InputError`` if it is wrong.
@@ -85,7 +85,7 @@ def wanted_from_document(document: object) -> Wanted:
     check_keys(values.get("maintenance", ()), names.NODE_NAME, "a node name")
     if values.get("disarm", "") not in ("", *DISARM_MODES):
         raise InputError("disarm", values["disarm"], f"one of {', '.join(DISARM_MODES)}, or empty")
-    return Wanted(**values)
+    return DesiredState(**values)
 
 
 def request_document(request: Request) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def request_from_document(value: object) -> Request:
 _REQUEST = replace(fields_of(Request), required=frozenset({"kind"}))
 
 _WANTED = fields_of(
-    Wanted,
+    DesiredState,
     services=list_of(service_from_options),
     node_rules=list_of(node_rule_from_options),
     service_rules=list_of(service_rule_from_options),

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from ...secrets import has_secret, shown
-from .desired import Wanted
+from .desired import DesiredState
 from .service import Resource, Service
 
 
@@ -24,26 +24,26 @@ def inline_secret_names(service: Service) -> list[str]:
     ]
 
 
-def inline_secrets(wanted: Wanted) -> frozenset[str]:
+def inline_secrets(desired: DesiredState) -> frozenset[str]:
     """Return the values of all parameters that have a secret."""
     return frozenset(
         value
-        for service in wanted.services.values()
+        for service in desired.services.values()
         for resource in service.resources
         for _name, value in _secret_parameters(resource)
     )
 
 
-def without_inline_secrets(wanted: Wanted, kept: Collection[str]) -> Wanted:
-    """Return *wanted* with secrets hidden, but for parameters whose value is in *kept*."""
+def without_inline_secrets(desired: DesiredState, kept: Collection[str]) -> DesiredState:
+    """Return *desired* with secrets hidden, but for parameters whose value is in *kept*."""
     return replace(
-        wanted,
+        desired,
         services={
             service_id: replace(
                 service,
                 resources=tuple(_without_secrets(one, kept) for one in service.resources),
             )
-            for service_id, service in wanted.services.items()
+            for service_id, service in desired.services.items()
         },
     )
 

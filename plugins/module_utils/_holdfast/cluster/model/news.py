@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, fields
 from typing import TypeVar
 
-from .desired import Wanted
+from .desired import DesiredState
 from .service import Service
 from .state import ClusterState, NodeState, ServiceStatus
 from .states import ServiceState
@@ -83,22 +83,22 @@ def _numbers(nodes: frozenset[str] | None, host_ids: Mapping[str, int]) -> froze
 
 def news(
     before: ClusterState | None,
-    wanted_before: Wanted | None,
+    desired_before: DesiredState | None,
     after: ClusterState,
-    wanted: Wanted,
+    desired: DesiredState,
 ) -> News:
-    """Return for whom the record *after*, made from *wanted*, has news.
+    """Return for whom the record *after*, made from *desired*, has news.
 
-    *before* is what the same manager wrote last, made from *wanted_before*; None if unknown.
+    *before* is what the same manager wrote last, made from *desired_before*; None if unknown.
     """
     version = after.config_version
-    if before is None or wanted_before is None or _begins_anew(before, after):
+    if before is None or desired_before is None or _begins_anew(before, after):
         return News(None, None, version)
     services = set(_changed(before.services, after.services))
-    configured = _configured(before, wanted_before, after, wanted, services)
+    configured = _configured(before, desired_before, after, desired, services)
     nodes = None
     if configured is not None and not _differ(before, after, OF_NO_LRM | OF_SINGLE_NODES):
-        nodes = _nodes(before, wanted_before, after, wanted, services)
+        nodes = _nodes(before, desired_before, after, desired, services)
     if nodes is None or configured is None:
         return News(None, configured, version)
     return News(nodes | configured, configured, version)
@@ -111,9 +111,9 @@ def _begins_anew(before: ClusterState, after: ClusterState) -> bool:
 
 def _nodes(
     before: ClusterState,
-    wanted_before: Wanted,
+    desired_before: DesiredState,
     after: ClusterState,
-    wanted: Wanted,
+    desired: DesiredState,
     changed: Set[str],
 ) -> frozenset[str] | None:
     """Return the nodes that *changed* services and statuses of nodes concern, None for all.
@@ -128,7 +128,7 @@ def _nodes(
         for service_id in {*before.services, *after.services}:
             if not turned.isdisjoint(_places(before, service_id) | _places(after, service_id)):
                 services.add(service_id)
-    first = _started_before(services, wanted_before) | _started_before(services, wanted)
+    first = _started_before(services, desired_before) | _started_before(services, desired)
     for service_id in services | first:
         found |= _places(before, service_id) | _places(after, service_id)
     return frozenset(found)
@@ -136,24 +136,24 @@ def _nodes(
 
 def _configured(
     before: ClusterState,
-    wanted_before: Wanted,
+    desired_before: DesiredState,
     after: ClusterState,
-    wanted: Wanted,
+    desired: DesiredState,
     services: Set[str],
 ) -> frozenset[str] | None:
     """Return the nodes that need the configuration as *services* changed: None for all."""
     found: set[str] = set()
     for service_id in services:
         found |= _places(after, service_id) - _places(before, service_id)
-    if wanted is wanted_before:
+    if desired is desired_before:
         return frozenset(found)
-    if _differ(wanted_before, wanted, NOT_OF_NODES):
+    if _differ(desired_before, desired, NOT_OF_NODES):
         return None
-    changed = set(_changed(wanted_before.services, wanted.services))
+    changed = set(_changed(desired_before.services, desired.services))
     for service_id in changed:
-        if _concerns_all(wanted_before.services.get(service_id), wanted.services.get(service_id)):
+        if _concerns_all(desired_before.services.get(service_id), desired.services.get(service_id)):
             return None
-    first = _started_before(changed, wanted_before) | _started_before(changed, wanted)
+    first = _started_before(changed, desired_before) | _started_before(changed, desired)
     for service_id in changed | first:
         found |= _places(before, service_id) | _places(after, service_id)
     return frozenset(found)
@@ -188,12 +188,12 @@ def _places(state: ClusterState, service_id: str) -> set[str]:
     return {status.node, status.target, status.from_node} - {""}
 
 
-def _started_before(service_ids: Iterable[str], wanted: Wanted) -> set[str]:
+def _started_before(service_ids: Iterable[str], desired: DesiredState) -> set[str]:
     """Return the services after which these start, directly or through others."""
     found: set[str] = set()
     ways = list(service_ids)
     while ways:
-        service = wanted.services.get(ways.pop())
+        service = desired.services.get(ways.pop())
         new = set(service.after) - found if service is not None else set()
         found |= new
         ways.extend(new)

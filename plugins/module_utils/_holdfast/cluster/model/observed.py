@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .desired import Wanted
+from .desired import DesiredState
 from .report import Report
 
 
@@ -55,7 +55,7 @@ class HostState(enum.Enum):
 
 
 @dataclass(frozen=True)
-class KeepaliveSeen:
+class ObservedKeepalive:
     """A keepalive of a node that came *at* a monotonic second.
 
     *works* is False if it says that the node's LRM makes no turn, or ends.
@@ -66,7 +66,7 @@ class KeepaliveSeen:
 
 
 @dataclass(frozen=True)
-class NodeSeen:
+class ObservedNode:
     """One node as observed in this turn.
 
     *heartbeat_age* counts from the observer's start if no change was seen; *beats* says whether one
@@ -145,7 +145,7 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Seen:
+class ObservedState:
     """Everything that the manager observed in this turn.
 
     *now* is monotonic seconds, *wall* seconds since 1970.  *storage_trouble* is why the manager
@@ -157,9 +157,9 @@ class Seen:
 
     now: float
     wall: float
-    wanted: Wanted
+    desired: DesiredState
     config_slot: int = 0
-    nodes: Mapping[str, NodeSeen] = field(default_factory=dict)
+    nodes: Mapping[str, ObservedNode] = field(default_factory=dict)
     storage_trouble: str = ""
     held: str = ""
     fencing: frozenset[str] = frozenset()

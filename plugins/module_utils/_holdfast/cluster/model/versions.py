@@ -18,8 +18,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Optional
 
-from .desired import Wanted
-from .observed import Answer, LeaseSight, NodeSeen
+from .desired import DesiredState
+from .observed import Answer, LeaseSight, ObservedNode
 from .report import Report, Sight
 from .state import ClusterState
 
@@ -98,7 +98,7 @@ def known_commands(state: ClusterState, epoch: int) -> int:
 
 def regressions(
     state: ClusterState | None,
-    desired: Wanted,
+    desired: DesiredState,
     floors: Iterable[Floor],
     manager_lease: LeaseVersion,
     configuration_lease: int,
@@ -157,7 +157,7 @@ def _below(state: ClusterState, floor: Floor) -> Below:
     return None
 
 
-def _configuration_below(desired: Wanted, floor: Floor) -> Below:
+def _configuration_below(desired: DesiredState, floor: Floor) -> Below:
     """Return what of the configuration is below *floor*."""
     if desired.at_least(floor.generation, floor.config_version):
         return None
@@ -181,13 +181,15 @@ def _grouped(record: str, found: Iterable[tuple[Floor, Below]]) -> list[str]:
     ]
 
 
-def reports_seen(nodes: Mapping[str, NodeSeen]) -> dict[str, Report]:
+def observed_reports(nodes: Mapping[str, ObservedNode]) -> dict[str, Report]:
     """Return the reports that exist and can be trusted."""
-    return {name: seen.report for name, seen in nodes.items() if seen.report is not None}
+    return {
+        name: observed.report for name, observed in nodes.items() if observed.report is not None
+    }
 
 
 def older_than_reports(
-    state: ClusterState, desired: Wanted, reports: Mapping[str, Report]
+    state: ClusterState, desired: DesiredState, reports: Mapping[str, Report]
 ) -> tuple[str, ...]:
     """Return what of a manager's own state and configuration is older than a report.
 
@@ -202,7 +204,7 @@ def older_than_reports(
     return regressions(state, desired, floors, lease, desired.version)
 
 
-def _is_current(report: Report, state: ClusterState, desired: Wanted) -> bool:
+def _is_current(report: Report, state: ClusterState, desired: DesiredState) -> bool:
     """Return whether a report is of this manager and names nothing newer, as nearly all do."""
     return (
         (report.generation, report.epoch) == (state.generation, state.epoch)
@@ -230,7 +232,7 @@ def _age(report: Report, number: int) -> tuple[int, int, int, int, int]:
     return report.generation, report.epoch, report.commands, report.config_version, number
 
 
-def not_heard_yet(nodes: Mapping[str, NodeSeen], suspect_after: float) -> str:
+def not_heard_yet(nodes: Mapping[str, ObservedNode], suspect_after: float) -> str:
     """Return what a new manager has to hear before it takes over; empty if nothing.
 
     A node may have acted on more than the record on storage has, and only its own current report
@@ -238,19 +240,19 @@ def not_heard_yet(nodes: Mapping[str, NodeSeen], suspect_after: float) -> str:
     that of a silent node whose host lease does not prove it stopped.  A silent node must have had
     the time to answer on the network, because it may use another storage.
     """
-    for name, seen in sorted(nodes.items()):
-        if seen.heartbeat_age >= suspect_after:
-            if seen.report_lost and seen.lease not in (LeaseSight.FREE, LeaseSight.DEAD):
+    for name, observed in sorted(nodes.items()):
+        if observed.heartbeat_age >= suspect_after:
+            if observed.report_lost and observed.lease not in (LeaseSight.FREE, LeaseSight.DEAD):
                 return (
                     f"{name} is silent and may be alive, and its report on storage is damaged or"
                     " older than its heartbeat shows: restore its storage or restart it"
                 )
-            if seen.answer is Answer.UNKNOWN:
+            if observed.answer is Answer.UNKNOWN:
                 return f"waiting until {name} has answered on the network, or has not"
             continue
-        if not seen.beats:
+        if not observed.beats:
             return f"waiting until {name} has been watched for {suspect_after:g} s"
-        if seen.report_lost:
+        if observed.report_lost:
             return f"the report of {name} on storage is damaged or older than its heartbeat shows"
     return ""
 

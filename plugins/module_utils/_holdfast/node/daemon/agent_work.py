@@ -316,12 +316,12 @@ def probe_services(configuration: NodeConfiguration) -> dict[str, str]:
     """
     storage = ClusterStorage(configuration)
     try:
-        wanted, _slot = storage.read_wanted()
+        desired, _slot = storage.read_desired()
     finally:
         storage.close()
     work = AgentWork(configuration)
     sights: dict[str, Sight] = {}
-    for service_id, service in sorted(wanted.services.items()):
+    for service_id, service in sorted(desired.services.items()):
         sights[service_id] = work.carry_out(Job(JobKind.PROBE, service)).sight
     return {service_id: sight.value for service_id, sight in sights.items()}
 

@@ -137,7 +137,7 @@ class ClusterDaemon(Daemon):
             effects.ReadManagerRecord: lambda _: storage.read_manager(),
             effects.ReadReadableState: lambda _: storage.readable_manager()[0],
             effects.ReadRecords: lambda _: read_stored(self._configuration, storage),
-            effects.ReadDesired: lambda _: storage.read_wanted(),
+            effects.ReadDesired: lambda _: storage.read_desired(),
             effects.ReadIntent: lambda _: storage.newest_intent(),
             effects.ReadOwnFreeing: lambda _: storage.own_freeing(),
             effects.OwnRecordStands: lambda _: storage.own_record_stands(Kind.CRM),

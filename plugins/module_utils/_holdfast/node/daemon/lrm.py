@@ -185,7 +185,7 @@ class LocalDaemon(Daemon):
             **self._host_lease.performers(),
             effects.ReadOwnHostLease: self._read_own_host_lease,
             effects.ReadManagerRecord: lambda _: storage.read_orders(),
-            effects.ReadDesiredFrom: lambda effect: storage.read_wanted_from(effect.host_id),
+            effects.ReadDesiredFrom: lambda effect: storage.read_desired_from(effect.host_id),
             effects.ReadKeptReport: lambda _: effects.NumberedReport(*self._kept.read()),
             effects.ReadOwnReport: lambda _: effects.NumberedReport(
                 report=storage.read_report(own_id), number=storage.own_report_number()

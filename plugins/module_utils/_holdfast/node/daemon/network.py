@@ -22,7 +22,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from ...cluster.model.observed import KeepaliveSeen
+from ...cluster.model.observed import ObservedKeepalive
 from ...errors import InputError
 from ...storage.lockspace.host_timing import LeaseTiming
 from ..cluster_key import ClusterKey
@@ -90,7 +90,7 @@ class Network:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         self._socket = socket.socket(family, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
-        self._keepalives: dict[str, list[KeepaliveSeen]] = {}
+        self._keepalives: dict[str, list[ObservedKeepalive]] = {}
         self.on_request: Callable[[Address, str], None] | None = None
         """Called with asker and nonce when a CRM asks for keepalives; None where none are sent."""
         try:
@@ -125,7 +125,7 @@ class Network:
             request = self._correspondence.request(member.name, time.monotonic())
         self._send(request, member.at(LRM))
 
-    def take_keepalives(self) -> dict[str, list[KeepaliveSeen]]:
+    def take_keepalives(self) -> dict[str, list[ObservedKeepalive]]:
         """Return the keepalives that came since the last call, by node."""
         with self._lock:
             taken, self._keepalives = self._keepalives, {}
@@ -223,9 +223,9 @@ class Network:
                 if self.on_request is not None:
                     self.on_request(source, message.nonce)
             else:
-                seen = KeepaliveSeen(now, message.kind is Kind.ALIVE)
+                observed = ObservedKeepalive(now, message.kind is Kind.ALIVE)
                 with self._lock:
-                    self._keepalives.setdefault(message.node, []).append(seen)
+                    self._keepalives.setdefault(message.node, []).append(observed)
         return self._takes_hint(hinted, now), answered
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ from ...cluster.crm.watch import (
     start_watch,
 )
 from ...cluster.lrm.keepalives import ASK_EACH
-from ...cluster.model.observed import HostView, NodeSeen
+from ...cluster.model.observed import HostView, ObservedNode
 from ...cluster.model.report import Report
 from ...errors import StorageError
 from ...lease.interface import HostLeaseView
@@ -195,7 +195,7 @@ class Observer:
 
     def _see(
         self, name: str, host_id: int, board: Board, now: float, lease: LeaseLook | None
-    ) -> NodeSeen:
+    ) -> ObservedNode:
         block = board.hosts.get(host_id)
         number = report_number(block)
         if self._watch.is_asked(name):

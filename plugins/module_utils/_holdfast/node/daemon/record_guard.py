@@ -97,14 +97,14 @@ def read_stored(configuration: NodeConfiguration, storage: ClusterStorage) -> St
     damaged = [damage] if damage else []
     configuration_damaged = False
     try:
-        wanted, slot = storage.read_wanted()
+        desired, slot = storage.read_desired()
     except FormatError as error:
-        wanted, slot = storage.readable_wanted()
+        desired, slot = storage.readable_desired()
         damaged.append(f"a record is damaged: {error}".rstrip("."))
         configuration_damaged = True
     _number, kept = KeptReport(configuration.folder, configuration.cluster).read()
     leases = storage.lease_versions()
-    return StoredRecords(state, wanted, slot, tuple(damaged), configuration_damaged, kept, leases)
+    return StoredRecords(state, desired, slot, tuple(damaged), configuration_damaged, kept, leases)
 
 
 def report_older_than_told(storage: ClusterStorage, host_id: int, block: HostBlock | None) -> str:

@@ -162,8 +162,8 @@ def _refuse_what_cannot_be_emptied(configuration: NodeConfiguration, node: str) 
     """
     from ..forecast.moves import emptied, look
 
-    state, seen = look(configuration)
-    if node in seen.wanted.maintenance:
+    state, observed = look(configuration)
+    if node in observed.desired.maintenance:
         return
     held = state.why_held()
     if held:
@@ -171,7 +171,7 @@ def _refuse_what_cannot_be_emptied(configuration: NodeConfiguration, node: str) 
             f"{node} is not drained: {held}, so that no service would leave it. End that with"
             " 'holdfast resume', or use --yes."
         )
-    blocked = emptied(state, seen, [node])[0].blocked
+    blocked = emptied(state, observed, [node])[0].blocked
     if blocked:
         told = "; ".join(f"{service}: {why}" for service, why in blocked.items())
         raise HoldfastError(
@@ -247,7 +247,7 @@ def _clear(options: argparse.Namespace) -> int:
     from ...cluster.model.states import ServiceState
     from ..forecast.moves import look
 
-    state, _seen = look(load_config(options))
+    state, _observed = look(load_config(options))
     status = state.services.get(options.service)
     if status is not None and status.state is not ServiceState.ERROR:
         raise HoldfastError(

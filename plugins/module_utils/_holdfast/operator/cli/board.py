@@ -194,9 +194,9 @@ def _repair_board(options: argparse.Namespace) -> int:
     if findings and not (problem and not options.apply):
         with Whiteboard(options.path, block_size) as board:
             _warn_if_not_direct(board)
-            seen = look_twice(board, lockspace, seconds, time.sleep)
-            findings = lint(seen.second.board, block_size)
-            repairs = plan_repair(findings, seen, only=options.host_id, force=options.force)
+            observed = look_twice(board, lockspace, seconds, time.sleep)
+            findings = lint(observed.second.board, block_size)
+            repairs = plan_repair(findings, observed, only=options.host_id, force=options.force)
             if options.apply:
                 guard = host_guard(lockspace) if lockspace and not options.force else None
                 written = apply_repair(board, repairs, guard)

@@ -218,16 +218,16 @@ def _write(configuration: NodeConfiguration, acceptance: Acceptance, dry_run: bo
     """Write the acceptance into the desired configuration; return whether that changes it."""
     from dataclasses import replace
 
-    from ...cluster.model.desired import Wanted
-    from ..operations.change import change_wanted
+    from ...cluster.model.desired import DesiredState
+    from ..operations.change import change_desired
 
-    def plan(wanted: Wanted) -> Wanted:
-        now = wanted.membership
+    def plan(desired: DesiredState) -> DesiredState:
+        now = desired.membership
         if now is not None and (now.digest, now.after) == (acceptance.digest, acceptance.after):
-            return wanted
-        return replace(wanted, membership=acceptance)
+            return desired
+        return replace(desired, membership=acceptance)
 
-    return change_wanted(configuration, plan, check=dry_run).changed
+    return change_desired(configuration, plan, check=dry_run).changed
 
 
 def _state(configuration: NodeConfiguration) -> tuple[ClusterState, str]:

@@ -132,9 +132,9 @@ def rehearse_fence(
     )
 
 
-def _nodes(configuration: FenceConfiguration, wanted: Sequence[str] | None) -> list[str]:
+def _nodes(configuration: FenceConfiguration, desired: Sequence[str] | None) -> list[str]:
     """Return the nodes to rehearse; raises FenceError for one without fence levels."""
-    nodes = list(dict.fromkeys(sorted(configuration.levels) if wanted is None else wanted))
+    nodes = list(dict.fromkeys(sorted(configuration.levels) if desired is None else desired))
     for node in nodes:
         configuration.levels_of(node)
     if not nodes:
@@ -149,15 +149,15 @@ def _look(path: str | None) -> _Cluster:
     if path is None:
         return _Cluster(own_names)
     node = load(Path(path))
-    seen = read_status(node)
-    status = seen["nodes"]
+    observed = read_status(node)
+    status = observed["nodes"]
     return _Cluster(
         own_names=own_names | {node.node},
         online=frozenset(
             name for name, one in status.items() if one["state"] == NodeState.ONLINE.value
         ),
         services={name: one["services"] for name, one in status.items()},
-        manager=seen["manager"]["node"],
+        manager=observed["manager"]["node"],
     )
 
 
@@ -183,8 +183,8 @@ def _fell_silent(off: frozenset[str], path: str | None, tools: FenceTools) -> fr
     silent = set(off)
 
     def heartbeats() -> dict[str, int]:
-        seen = read_status(node)["nodes"]
-        return {name: seen[name]["heartbeat"] for name in off}
+        observed = read_status(node)["nodes"]
+        return {name: observed[name]["heartbeat"] for name in off}
 
     first = heartbeats()
 

@@ -17,9 +17,9 @@ from typing import Any
 from ... import names
 from ...cluster.crm.load import NOTHING, Load, declared_figures, largest_first, room_of
 from ...cluster.crm.selection import Choice, better_place, choose, refusal, unusable
-from ...cluster.model.desired import Wanted
+from ...cluster.model.desired import DesiredState
 from ...cluster.model.maintenance import EMPTIED
-from ...cluster.model.observed import Figures, NodeSeen, Seen
+from ...cluster.model.observed import Figures, ObservedNode, ObservedState
 from ...cluster.model.policy import MOST_CPUS_PER_CORE, SCORE, Policy
 from ...cluster.model.rules import TOGETHER
 from ...cluster.model.service import STARTED, Service
@@ -67,57 +67,57 @@ class Evacuation:
 
 
 def checked_nodes(
-    wanted: Sequence[str] | None, configuration: NodeConfiguration, otherwise: Sequence[str]
+    desired: Sequence[str] | None, configuration: NodeConfiguration, otherwise: Sequence[str]
 ) -> list[str]:
     """Return the nodes of an option, each once, and those of *otherwise* if it is not given.
 
     Raises ``InputError`` for an unknown node and for an empty list: that is a group without nodes,
     or a variable that is not set.
     """
-    if wanted is None:
+    if desired is None:
         return list(otherwise)
-    if not wanted:
+    if not desired:
         raise InputError("nodes", [], "at least one node, or the option left out")
-    found = list(dict.fromkeys(names.node_name(one, "nodes") for one in wanted))
+    found = list(dict.fromkeys(names.node_name(one, "nodes") for one in desired))
     for node in found:
         configuration.require_member(node, "nodes")
     return found
 
 
-def look(configuration: NodeConfiguration) -> tuple[ClusterState, Seen]:
+def look(configuration: NodeConfiguration) -> tuple[ClusterState, ObservedState]:
     """Return the manager's state, and what it observes of each node by the storage.
 
     Raises ``StorageError`` when the storage cannot be read.
     """
     with closing(ClusterStorage(configuration)) as storage:
         state = storage.read_manager() or ClusterState()
-        declared, slot = storage.read_wanted()
+        declared, slot = storage.read_desired()
         nodes = {
             name: _node(storage, member.host_id) for name, member in configuration.members.items()
         }
-    wanted = declared.in_force(state.ended)
-    return state, Seen(time.monotonic(), time.time(), wanted, slot, nodes)
+    desired = declared.in_force(state.ended)
+    return state, ObservedState(time.monotonic(), time.time(), desired, slot, nodes)
 
 
 def emptied(
-    state: ClusterState, seen: Seen, nodes: Sequence[str]
-) -> tuple[Evacuation, ClusterState, Seen]:
+    state: ClusterState, observed: ObservedState, nodes: Sequence[str]
+) -> tuple[Evacuation, ClusterState, ObservedState]:
     """Return how *nodes* would be emptied, and the cluster after that.
 
     A service that is not started is blocked.
     """
-    wanted = seen.wanted
+    desired = observed.desired
     for node in nodes:
-        wanted = wanted.with_maintenance(node, wanted.maintenance.get(node, EMPTIED))
-    seen = replace(seen, wanted=wanted)
+        desired = desired.with_maintenance(node, desired.maintenance.get(node, EMPTIED))
+    observed = replace(observed, desired=desired)
     moves: list[Move] = []
     blocked: dict[str, str] = {}
-    load = Load.of(state.services, seen)
+    load = Load.of(state.services, observed)
     for source in nodes:
         for service_id in largest_first(state.services_on(source), load):
             status = state.services[service_id]
-            why = _why_not(service_id, status, source, wanted)
-            choice = None if why else better_place(service_id, state, seen, load)
+            why = _why_not(service_id, status, source, desired)
+            choice = None if why else better_place(service_id, state, observed, load)
             if choice is None or not choice.node:
                 blocked[service_id] = why or (choice.reason if choice else "it may stay there")
                 continue
@@ -125,7 +125,7 @@ def emptied(
             moved = replace(status, node=choice.node, target="")
             load.change(service_id, status, moved)
             state = state.with_service(service_id, moved)
-    return Evacuation(tuple(moves), blocked, carried(state, seen)), state, seen
+    return Evacuation(tuple(moves), blocked, carried(state, observed)), state, observed
 
 
 def place_of(status: ServiceStatus) -> str:
@@ -153,16 +153,16 @@ def refuse_state(
 
 
 def refuse_move(
-    service_id: str, node: str, state: ClusterState, seen: Seen, *, force: bool = False
+    service_id: str, node: str, state: ClusterState, observed: ObservedState, *, force: bool = False
 ) -> None:
     """Raise ``InputError`` if a service would not be moved to *node*, or would not stay there.
 
     With *force* only the former counts.  The move, its dry run and what-if all ask this.
     """
-    why = refusal(service_id, node, state, seen)
+    why = refusal(service_id, node, state, observed)
     if why:
         raise InputError("node", node, f"a node that can take service {service_id!r} now; {why}")
-    back = why_undone(service_id, node, state, seen)
+    back = why_undone(service_id, node, state, observed)
     if back and not force:
         raise InputError(
             "node",
@@ -173,15 +173,15 @@ def refuse_move(
         )
 
 
-def why_undone(service_id: str, node: str, state: ClusterState, seen: Seen) -> str:
+def why_undone(service_id: str, node: str, state: ClusterState, observed: ObservedState) -> str:
     """Return why a service that was moved to *node* would leave it at once; empty if it would not.
 
     Services that are kept together with it move too.
     """
-    group = sorted({service_id, *seen.wanted.partners(service_id, TOGETHER)})
+    group = sorted({service_id, *observed.desired.partners(service_id, TOGETHER)})
     there = state
     for member in group:
-        status, service = state.services.get(member), seen.wanted.services.get(member)
+        status, service = state.services.get(member), observed.desired.services.get(member)
         moves = member == service_id or (
             status is not None
             and status.state is ServiceState.STARTED
@@ -197,22 +197,22 @@ def why_undone(service_id: str, node: str, state: ClusterState, seen: Seen) -> s
     for member in group:
         if there.services.get(member) is state.services.get(member):
             continue
-        choice = better_place(member, there, seen)
+        choice = better_place(member, there, observed)
         if choice is not None and choice.node and choice.node != node:
             return f"{member!r} would go from {node} to {choice.node} at once: {choice.reason}"
     return ""
 
 
-def carried(state: ClusterState, seen: Seen) -> dict[str, Carried]:
+def carried(state: ClusterState, observed: ObservedState) -> dict[str, Carried]:
     """Return the load of each node in use, by what services declare and nodes report."""
-    load = Load(declared_figures(seen) or Figures({}, seen.wanted.needs))
+    load = Load(declared_figures(observed) or Figures({}, observed.desired.needs))
     for service_id, status in state.services.items():
         load.change(service_id, None, status)
     found = {}
-    for node in sorted(seen.nodes):
-        if not unusable(node, state, seen):
+    for node in sorted(observed.nodes):
+        if not unusable(node, state, observed):
             cpus, memory = load.used.get(node, NOTHING)
-            there = room_of(node, seen) or (None, None)
+            there = room_of(node, observed) or (None, None)
             found[node] = Carried(load.counts.get(node, 0), cpus, memory, *there)
     return found
 
@@ -246,7 +246,10 @@ def short_of_room(then: Mapping[str, Carried], targets: Iterable[str], policy: P
 
 
 def placed(
-    state: ClusterState, seen: Seen, service_id: str, needs: Mapping[str, Any] | None = None
+    state: ClusterState,
+    observed: ObservedState,
+    service_id: str,
+    needs: Mapping[str, Any] | None = None,
 ) -> tuple[Choice, dict[str, Carried]]:
     """Return where a service would be started now, declared or not, and the loads after that.
 
@@ -254,31 +257,33 @@ def placed(
     ones.
     """
     if needs:
-        services = seen.wanted.services
+        services = observed.desired.services
         found = services.get(service_id, Service(service_id, ()))
-        wanted = replace(seen.wanted, services={**services, service_id: replace(found, **needs)})
-        seen = replace(seen, wanted=wanted)
+        desired = replace(
+            observed.desired, services={**services, service_id: replace(found, **needs)}
+        )
+        observed = replace(observed, desired=desired)
     if service_id not in state.services:
         state = state.with_service(service_id, ServiceStatus(ServiceState.STOPPED))
-    choice = choose(service_id, state, seen)
+    choice = choose(service_id, state, observed)
     there = ServiceStatus(ServiceState.STARTED, choice.node)
-    return choice, carried(state.with_service(service_id, there), seen)
+    return choice, carried(state.with_service(service_id, there), observed)
 
 
-def _why_not(service_id: str, status: ServiceStatus, source: str, wanted: Wanted) -> str:
+def _why_not(service_id: str, status: ServiceStatus, source: str, desired: DesiredState) -> str:
     """Return why no request can move a service, or ""."""
     if status.node != source:
         return f"it is on its way there from {status.node}"
     if status.state is not ServiceState.STARTED:
         return f"it is in the state {status.state.value}: {status.why or 'no reason known'}"
-    definition = wanted.services.get(service_id)
+    definition = desired.services.get(service_id)
     if definition is not None and definition.ignored:
         return "it is declared to be ignored"
     return ""
 
 
-def _node(storage: ClusterStorage, host_id: int) -> NodeSeen:
+def _node(storage: ClusterStorage, host_id: int) -> ObservedNode:
     try:
-        return NodeSeen(0.0, report=storage.read_report(host_id))
+        return ObservedNode(0.0, report=storage.read_report(host_id))
     except StorageError as error:
-        return NodeSeen(0.0, problem=str(error))
+        return ObservedNode(0.0, problem=str(error))

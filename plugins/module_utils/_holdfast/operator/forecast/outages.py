@@ -24,7 +24,7 @@ from typing import Any
 
 from ...cluster.crm.load import Load, largest_first
 from ...cluster.crm.selection import choose, unusable
-from ...cluster.model.observed import Seen
+from ...cluster.model.observed import ObservedState
 from ...cluster.model.state import ClusterState, NodeState, NodeStatus
 from ...cluster.model.states import ServiceState
 from ...errors import AgentError
@@ -53,7 +53,7 @@ class Outages:
 
 def plan_outages(
     state: ClusterState,
-    seen: Seen,
+    observed: ObservedState,
     nodes: Sequence[str],
     *,
     at_once: int = 1,
@@ -66,15 +66,15 @@ def plan_outages(
     already come first and count as in use for the later groups.  Each group is to be judged again
     before its turn: by then services are elsewhere.
     """
-    drained = seen.wanted.maintenance
+    drained = observed.desired.maintenance
     out = [one for one in nodes if owner and one in drained and drained[one].owner == owner]
     if out:
-        first = plan_outages(state, seen, out, at_once=at_once, redundant=False)
+        first = plan_outages(state, observed, out, at_once=at_once, redundant=False)
         rest = [one for one in nodes if one not in set(out)]
-        state, seen = _back(state, seen, out)
-        then = plan_outages(state, seen, rest, at_once=at_once, redundant=redundant)
+        state, observed = _back(state, observed, out)
+        then = plan_outages(state, observed, rest, at_once=at_once, redundant=redundant)
         return Outages((*first.groups, *then.groups), {**first.blocked, **then.blocked})
-    now = lost_by_node(state, seen) if redundant else {}
+    now = lost_by_node(state, observed) if redundant else {}
     open_groups: list[Group] = []
     blocked: dict[str, str] = {}
     for node in sorted(nodes, key=lambda one: (one == state.manager, one)):
@@ -84,12 +84,12 @@ def plan_outages(
             continue
         for index, group in enumerate(open_groups):
             if len(group.nodes) < at_once:
-                joined, why = _judge(state, seen, (*group.nodes, node), now, redundant)
+                joined, why = _judge(state, observed, (*group.nodes, node), now, redundant)
                 if not why:
                     open_groups[index] = joined
                     break
         else:
-            alone, why = _judge(state, seen, (node,), now, redundant)
+            alone, why = _judge(state, observed, (node,), now, redundant)
             if why:
                 blocked[node] = why
             else:
@@ -97,24 +97,26 @@ def plan_outages(
     return Outages(tuple(open_groups), blocked)
 
 
-def _back(state: ClusterState, seen: Seen, nodes: Sequence[str]) -> tuple[ClusterState, Seen]:
+def _back(
+    state: ClusterState, observed: ObservedState, nodes: Sequence[str]
+) -> tuple[ClusterState, ObservedState]:
     """Return the cluster with *nodes* out of maintenance."""
-    wanted = seen.wanted
+    desired = observed.desired
     for node in nodes:
-        wanted = wanted.without_maintenance(node)
+        desired = desired.without_maintenance(node)
         state = state.with_node(node, replace(state.nodes[node], mode=""))
-    return state, replace(seen, wanted=wanted)
+    return state, replace(observed, desired=desired)
 
 
 def _judge(
     state: ClusterState,
-    seen: Seen,
+    observed: ObservedState,
     nodes: tuple[str, ...],
     now: Mapping[str, Mapping[str, str]],
     redundant: bool,
 ) -> tuple[Group, str]:
     """Return the group of *nodes*, and why they cannot be out together, or ""."""
-    plan, after, then = emptied(state, seen, nodes)
+    plan, after, then = emptied(state, observed, nodes)
     group = Group(nodes, plan.moves, plan.then)
     if plan.blocked:
         told = "; ".join(f"{service}: {why}" for service, why in plan.blocked.items())
@@ -130,18 +132,18 @@ def _judge(
     return group, ""
 
 
-def lost_by_node(state: ClusterState, seen: Seen) -> dict[str, dict[str, str]]:
+def lost_by_node(state: ClusterState, observed: ObservedState) -> dict[str, dict[str, str]]:
     """Return for each node in use the services that no node could take over from it, and why."""
     return {
-        node: _lost(node, state, seen)
-        for node in sorted(seen.nodes)
-        if not unusable(node, state, seen)
+        node: _lost(node, state, observed)
+        for node in sorted(observed.nodes)
+        if not unusable(node, state, observed)
     }
 
 
-def _lost(node: str, state: ClusterState, seen: Seen) -> dict[str, str]:
+def _lost(node: str, state: ClusterState, observed: ObservedState) -> dict[str, str]:
     state = state.with_node(node, NodeStatus(NodeState.OFF))
-    load = Load.of(state.services, seen)
+    load = Load.of(state.services, observed)
     on_it = largest_first(state.services_on(node), load)
     lost: dict[str, str] = {}
     for service_id in on_it:
@@ -151,7 +153,7 @@ def _lost(node: str, state: ClusterState, seen: Seen) -> dict[str, str]:
         state = state.with_service(service_id, gone)
     for service_id in on_it:
         gone = state.services[service_id]
-        choice = choose(service_id, state, seen, load)
+        choice = choose(service_id, state, observed, load)
         if not choice.node:
             lost[service_id] = choice.reason
             continue
@@ -168,10 +170,10 @@ def outage_info(options: Mapping[str, Any], check: bool) -> Result:
     """
     configuration = load(Path(options["config"]))
     nodes = checked_nodes(options["nodes"], configuration, sorted(configuration.members))
-    state, seen = look(configuration)
+    state, observed = look(configuration)
     plan = plan_outages(
         state,
-        seen,
+        observed,
         nodes,
         at_once=options["at_once"],
         redundant=options["redundant"],
@@ -181,7 +183,7 @@ def outage_info(options: Mapping[str, Any], check: bool) -> Result:
         f"While {', '.join(group.nodes)} cannot be used, {sentence}"
         for group in plan.groups
         for sentence in short_of_room(
-            group.then, [move.target for move in group.moves], seen.wanted.policy
+            group.then, [move.target for move in group.moves], observed.desired.policy
         )
     ]
     return Result(values=_document(plan), warnings=warnings)

@@ -23,7 +23,7 @@ from typing import Any
 from ...cluster.crm.load import NOTHING, declared_figures
 from ...cluster.crm.rebalance import next_moves
 from ...cluster.crm.round import Round
-from ...cluster.model.observed import Seen, Timing
+from ...cluster.model.observed import ObservedState, Timing
 from ...cluster.model.policy import COUNT, Policy
 from ...cluster.model.state import ClusterState
 from ...errors import HoldfastError
@@ -57,12 +57,12 @@ def rebalance_info(options: Mapping[str, Any], check: bool) -> Result:
     """
     configuration = load(Path(options["config"]))
     nodes = checked_nodes(options["nodes"], configuration, sorted(configuration.members))
-    state, seen = look(configuration)
+    state, observed = look(configuration)
     threshold = options["threshold"]
     if threshold is None:
-        threshold = seen.wanted.policy.rebalance_threshold
-    policy, most = seen.wanted.policy, options["most"]
-    before, plan = plan_rebalance(state, seen, nodes, threshold, most)
+        threshold = observed.desired.policy.rebalance_threshold
+    policy, most = observed.desired.policy, options["most"]
+    before, plan = plan_rebalance(state, observed, nodes, threshold, most)
     reason = state.why_held()
     if not reason and not plan and most != 0:
         reason = why_no_step(before, threshold, policy)
@@ -81,12 +81,12 @@ def rebalance_info(options: Mapping[str, Any], check: bool) -> Result:
 
 
 def plan_rebalance(
-    state: ClusterState, seen: Seen, nodes: Sequence[str], threshold: float, most: int
+    state: ClusterState, observed: ObservedState, nodes: Sequence[str], threshold: float, most: int
 ) -> tuple[float, list[Step]]:
     """Return the imbalance of *nodes* and at most *most* steps among them; below 0: no limit."""
-    found = steps(state, seen, nodes, threshold)
+    found = steps(state, observed, nodes, threshold)
     plan = list(islice(found, most if most >= 0 else None))
-    return imbalance_now(state, seen, nodes), _without_half(plan)
+    return imbalance_now(state, observed, nodes), _without_half(plan)
 
 
 def _without_half(plan: list[Step]) -> list[Step]:
@@ -104,37 +104,39 @@ def why_no_step(before: float, threshold: float, policy: Policy) -> str:
     )
 
 
-def imbalance_now(state: ClusterState, seen: Seen, nodes: Sequence[str]) -> float:
+def imbalance_now(state: ClusterState, observed: ObservedState, nodes: Sequence[str]) -> float:
     """Return the imbalance of *nodes* as it is."""
-    return next_moves(Round(state, _among(nodes, seen), Timing()), math.inf)[0]
+    return next_moves(Round(state, _among(nodes, observed), Timing()), math.inf)[0]
 
 
 def steps(
-    state: ClusterState, seen: Seen, nodes: Sequence[str], threshold: float
+    state: ClusterState, observed: ObservedState, nodes: Sequence[str], threshold: float
 ) -> Iterator[Step]:
     """Generate the steps among *nodes*, while one is worth it.
 
     Each costs about as much as a turn in which the manager balances.
     """
-    seen = _among(nodes, seen)
+    observed = _among(nodes, observed)
     while True:
-        before, moves = next_moves(Round(state, seen, Timing()), threshold)
+        before, moves = next_moves(Round(state, observed, Timing()), threshold)
         if not moves:
             return
-        moved = [_memory(move.services, seen) for move in moves]
+        moved = [_memory(move.services, observed) for move in moves]
         gain = _per_gib(before - moves[-1].imbalance, sum(moved))
         for move, memory in zip(moves, moved):
             for service_id in move.services:
                 status = replace(state.services[service_id], node=move.target, target="")
                 state = state.with_service(service_id, status)
             first = move is not moves[-1]
-            after = imbalance_now(state, seen, tuple(seen.nodes)) if first else move.imbalance
+            after = (
+                imbalance_now(state, observed, tuple(observed.nodes)) if first else move.imbalance
+            )
             yield Step(move.services, move.source, move.target, after, memory, gain, first)
 
 
-def _memory(services: Iterable[str], seen: Seen) -> float:
+def _memory(services: Iterable[str], observed: ObservedState) -> float:
     """Return the MiB of memory that *services* declare."""
-    return sum(seen.wanted.needs.get(one, NOTHING)[1] for one in services)
+    return sum(observed.desired.needs.get(one, NOTHING)[1] for one in services)
 
 
 def _per_gib(gain: float, mebibytes: float) -> float | None:
@@ -142,9 +144,11 @@ def _per_gib(gain: float, mebibytes: float) -> float | None:
     return gain / (mebibytes / 1024) if mebibytes > 0 else None
 
 
-def _among(nodes: Sequence[str], seen: Seen) -> Seen:
+def _among(nodes: Sequence[str], observed: ObservedState) -> ObservedState:
     wished = set(nodes)
-    return replace(seen, nodes={name: one for name, one in seen.nodes.items() if name in wished})
+    return replace(
+        observed, nodes={name: one for name, one in observed.nodes.items() if name in wished}
+    )
 
 
 MOST_NODES = 200
@@ -185,36 +189,36 @@ class Rebalance:
 def foresee(configuration: NodeConfiguration) -> Rebalance:
     """Return what a rebalance of the cluster would do, read from its storage."""
     try:
-        state, seen = look(configuration)
+        state, observed = look(configuration)
     except HoldfastError as error:
         return Rebalance(left_out=str(error))
-    return foreseen(state, seen)
+    return foreseen(state, observed)
 
 
-def foreseen(state: ClusterState, seen: Seen, seconds: float = SECONDS) -> Rebalance:
+def foreseen(state: ClusterState, observed: ObservedState, seconds: float = SECONDS) -> Rebalance:
     """Return what a rebalance would do; after *seconds* no further step is searched."""
-    left_out = _too_large(state, seen)
+    left_out = _too_large(state, observed)
     if left_out:
         return Rebalance(left_out)
-    policy = seen.wanted.policy
-    by_load = policy.placement != COUNT and declared_figures(seen) is not None
-    now = carried(state, seen)
+    policy = observed.desired.policy
+    by_load = policy.placement != COUNT and declared_figures(observed) is not None
+    now = carried(state, observed)
     silent = [name for name, one in now.items() if one.cpus_there is None]
     if by_load and silent:
         return Rebalance(
             f"Node {silent[0]} does not say how much CPU and memory it has, by which the policy"
             f" compares nodes (placement={policy.placement})."
         )
-    nodes = tuple(seen.nodes)
-    before = imbalance_now(state, seen, nodes)
-    plan, whole = _bounded(steps(state, seen, nodes, policy.rebalance_threshold), seconds)
+    nodes = tuple(observed.nodes)
+    before = imbalance_now(state, observed, nodes)
+    plan, whole = _bounded(steps(state, observed, nodes, policy.rebalance_threshold), seconds)
     then = dict(now)
     reasoned = []
     for step in plan:
         reasoned.append(ReasonedStep(step, _reason(step, then, by_load)))
-        _move(step, then, seen)
+        _move(step, then, observed)
     # Without declared needs each service counts as one.
-    needs = seen.wanted.needs if by_load else state.services
+    needs = observed.desired.needs if by_load else state.services
     return Rebalance(
         policy=policy,
         by_load=by_load,
@@ -233,8 +237,8 @@ def share(one: Carried) -> float:
     return sum(used / there if there else 0.0 for used, there in parts) / len(parts)
 
 
-def _too_large(state: ClusterState, seen: Seen) -> str:
-    nodes, services = len(seen.nodes), len(state.services)
+def _too_large(state: ClusterState, observed: ObservedState) -> str:
+    nodes, services = len(observed.nodes), len(state.services)
     if nodes <= MOST_NODES and services <= MOST_SERVICES:
         return ""
     return (
@@ -255,9 +259,9 @@ def _bounded(found: Iterator[Step], seconds: float) -> tuple[list[Step], bool]:
     return plan, True
 
 
-def _move(step: Step, nodes: dict[str, Carried], seen: Seen) -> None:
+def _move(step: Step, nodes: dict[str, Carried], observed: ObservedState) -> None:
     """Move the load of a step's services to their new node."""
-    needs = [seen.wanted.needs.get(one, NOTHING) for one in step.services]
+    needs = [observed.desired.needs.get(one, NOTHING) for one in step.services]
     cpus, memory = sum(one[0] for one in needs), sum(one[1] for one in needs)
     for node, sign in ((step.source, -1), (step.target, 1)):
         one = nodes[node]

@@ -14,7 +14,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from ...cluster.model.desired import MOVE, Request, Wanted
+from ...cluster.model.desired import MOVE, DesiredState, Request
 from ...cluster.model.report import CommandResult, Report
 from ...cluster.model.rules import Rule, rule_from_options
 from ...cluster.model.state import ClusterState
@@ -69,10 +69,10 @@ def ask(
     services are moved; all are nodes of the cluster.  Raises ``InputError`` for a move that would
     be refused.
     """
-    wanted = now.wanted
+    desired = now.desired
     moves: Mapping[str, str] = options.get("moves") or {}
     for rule in rules:
-        wanted = wanted.with_rule(rule)
+        desired = desired.with_rule(rule)
     questions = [Question(kind, node) for kind in QUESTIONS for node in options.get(kind) or ()]
     if not questions and not rules and not moves:
         asked = ", ".join(QUESTIONS)
@@ -82,9 +82,9 @@ def ask(
         raise HoldfastError(
             f"Nothing would be recovered or moved now, as {held}; ask again once that has ended."
         )
-    state, seen = look(configuration) if moves else (now.state, None)
+    state, observed = look(configuration) if moves else (now.state, None)
     for service_id, node in moves.items():
-        if service_id not in state.services or seen is None:
+        if service_id not in state.services or observed is None:
             raise unknown_name(
                 service_id, "moves", state.services, "the id of a service of the cluster"
             )
@@ -93,16 +93,16 @@ def ask(
             # As the move, which then changes nothing.
             continue
         refuse_state(service_id, status, state)
-        refuse_move(service_id, node, state, replace(seen, wanted=wanted))
-        wanted = wanted.with_request(service_id, Request(MOVE, now.wall, node))
-    return what_if(now, questions, within=float(options.get("within") or 600.0), wanted=wanted)
+        refuse_move(service_id, node, state, replace(observed, desired=desired))
+        desired = desired.with_request(service_id, Request(MOVE, now.wall, node))
+    return what_if(now, questions, within=float(options.get("within") or 600.0), desired=desired)
 
 
 def read_now(configuration: NodeConfiguration, boot_seconds: float = BOOT_SECONDS) -> Now:
     """Return the cluster as it is now, read from its storage."""
     with closing(ClusterStorage(configuration)) as storage:
         state = storage.read_manager()
-        wanted, _slot = storage.read_wanted()
+        desired, _slot = storage.read_desired()
         reports = {
             name: _report(storage, member.host_id) for name, member in configuration.members.items()
         }
@@ -111,11 +111,11 @@ def read_now(configuration: NodeConfiguration, boot_seconds: float = BOOT_SECOND
     return Now(
         nodes=tuple(sorted(configuration.members)),
         state=state,
-        wanted=wanted,
+        desired=desired,
         reports=reports,
         wall=time.time(),
         settings=_settings(configuration, state, boot_seconds),
-        starts=_starts(state, wanted, reports),
+        starts=_starts(state, desired, reports),
         lease_proof={name: one.lease_proof for name, one in configuration.members.items()},
     )
 
@@ -186,7 +186,7 @@ def _settings(
 
 
 def _starts(
-    state: ClusterState, wanted: Wanted, reports: Mapping[str, Report | None]
+    state: ClusterState, desired: DesiredState, reports: Mapping[str, Report | None]
 ) -> dict[str, float]:
     """Return how long each service's last start took, where it is recorded."""
     found: dict[str, float] = {}
@@ -194,6 +194,6 @@ def _starts(
         results: Sequence[CommandResult] = tuple(report.results.values()) if report else ()
         for result in results:
             status = state.services.get(result.service)
-            if status is not None and result.took > 0 and result.service in wanted.services:
+            if status is not None and result.took > 0 and result.service in desired.services:
                 found[result.service] = result.took
     return found

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from ...cluster.model.allowed_agents import why_not_allowed
-from ...cluster.model.desired import Wanted
+from ...cluster.model.desired import DesiredState
 from ...cluster.model.service import Resource, Service
 from ...errors import AgentError, HoldfastError, InputError
 from ...node.cluster_key import ClusterKey
@@ -50,7 +50,9 @@ class Agents:
         self._configuration = configuration
         self.known: dict[str, AgentMetadata] = {}
 
-    def check(self, present: Wanted, service: Service, options: Mapping[str, Any]) -> list[str]:
+    def check(
+        self, present: DesiredState, service: Service, options: Mapping[str, Any]
+    ) -> list[str]:
         """Refuse what the agents of *service* cannot do, and return warnings.
 
         *service* is what *options* and the *present* configuration make of it.  Resources that are
@@ -173,7 +175,7 @@ def _refuse_new_secrets(
     metadata: AgentMetadata,
     service_id: str,
     resource: Resource,
-    present: Wanted,
+    present: DesiredState,
     configuration: NodeConfiguration,
 ) -> None:
     """Raise ``InputError`` for a secret that is not declared yet and would be on shared storage."""

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 
 from ...cluster.model.author import Author
-from ...cluster.model.desired import Wanted
+from ...cluster.model.desired import DesiredState
 from ...process.family import carried, process_entry
 
 FARTHEST = 32
@@ -45,7 +45,7 @@ def client_address() -> str:
     return ""
 
 
-def author_of(before: Wanted, after: Wanted, node: str) -> Author:
+def author_of(before: DesiredState, after: DesiredState, node: str) -> Author:
     """Return this process's user as the author of the change from *before* to *after*."""
     return Author(user_name(), node, time.time(), client_address(), difference(before, after))
 
@@ -69,7 +69,7 @@ _WHOLE = {
 }
 
 
-def difference(before: Wanted, after: Wanted) -> str:
+def difference(before: DesiredState, after: DesiredState) -> str:
     """Return in a few words what differs between two configurations, empty for nothing."""
     parts = []
     for field, name in _PARTS.items():

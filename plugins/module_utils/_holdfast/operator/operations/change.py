@@ -14,8 +14,8 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...cluster.model.desired import Wanted
-from ...cluster.model.desired_codec import wanted_document
+from ...cluster.model.desired import DesiredState
+from ...cluster.model.desired_codec import desired_document
 from ...cluster.model.membership import Membership, Place
 from ...cluster.model.state import (
     EVENTS_KEPT,
@@ -49,18 +49,18 @@ WAIT = 10.0
 """Seconds to wait for the configuration lease while another change is being written."""
 
 
-def read_cluster(configuration: NodeConfiguration) -> tuple[Wanted, ClusterState]:
+def read_cluster(configuration: NodeConfiguration) -> tuple[DesiredState, ClusterState]:
     """Return the newest desired configuration and the manager's record."""
     with closing(ClusterStorage(configuration)) as storage:
-        return storage.read_wanted()[0], storage.read_manager() or ClusterState()
+        return storage.read_desired()[0], storage.read_manager() or ClusterState()
 
 
 @dataclass(frozen=True)
 class Change:
     """The configuration before and after; applied, or only planned in check mode."""
 
-    before: Wanted
-    after: Wanted
+    before: DesiredState
+    after: DesiredState
 
     @property
     def changed(self) -> bool:
@@ -70,9 +70,9 @@ class Change:
         return after != before
 
 
-def change_wanted(
+def change_desired(
     configuration: NodeConfiguration,
-    plan: Callable[[Wanted], Wanted],
+    plan: Callable[[DesiredState], DesiredState],
     *,
     check: bool,
     wait: float = WAIT,
@@ -90,20 +90,20 @@ def change_wanted(
     the new configuration would not fit the file of records.
     """
     with closing(ClusterStorage(configuration)) as storage:
-        change = _planned(storage, configuration, plan, storage.read_wanted()[0])
+        change = _planned(storage, configuration, plan, storage.read_desired()[0])
         if check or not (change.changed or again):
             return change
         storage.adopt_host_lease()
         version = acquire_configuration(storage, wait)
         try:
-            newest, _slot = storage.search_wanted(acquired=version)
+            newest, _slot = storage.search_desired(acquired=version)
             _refuse_older(newest, version)
             change = _planned(storage, configuration, plan, newest)
             if change.changed or again:
                 author = author_of(change.before, change.after, configuration.node)
                 after = replace(change.after, version=version, changed_by=author)
                 change = replace(change, after=after)
-                storage.write_wanted(change.after)
+                storage.write_desired(change.after)
                 _verify(storage, change.after)
                 storage.forget_secrets(change.after)
         finally:
@@ -114,8 +114,8 @@ def change_wanted(
 def _planned(
     storage: ClusterStorage,
     configuration: NodeConfiguration,
-    plan: Callable[[Wanted], Wanted],
-    newest: Wanted,
+    plan: Callable[[DesiredState], DesiredState],
+    newest: DesiredState,
 ) -> Change:
     """Return the change of *plan* to the *newest* configuration; refused if it has no room."""
     state = storage.read_manager() or ClusterState()
@@ -143,7 +143,7 @@ def acquire_configuration(storage: ClusterStorage, wait: float) -> int:
         time.sleep(0.05)
 
 
-def _refuse_older(newest: Wanted, version: int) -> None:
+def _refuse_older(newest: DesiredState, version: int) -> None:
     """Refuse a version below that of a slot: for readers the lease's version is the highest."""
     if newest.version >= version:
         raise LeaseError(
@@ -152,7 +152,7 @@ def _refuse_older(newest: Wanted, version: int) -> None:
         )
 
 
-def _refuse_lost(newest: Wanted, state: ClusterState) -> None:
+def _refuse_lost(newest: DesiredState, state: ClusterState) -> None:
     """Refuse a change of a configuration that is older than the one the manager works from."""
     if not newest.at_least(state.generation, state.config_version):
         raise LeaseError(
@@ -162,9 +162,9 @@ def _refuse_lost(newest: Wanted, state: ClusterState) -> None:
         )
 
 
-def _verify(storage: ClusterStorage, written: Wanted) -> None:
+def _verify(storage: ClusterStorage, written: DesiredState) -> None:
     """Check that the newest configuration is the *written* one and that the lease is still ours."""
-    newest, _slot = storage.search_wanted()
+    newest, _slot = storage.search_desired()
     if newest.version != written.version or not storage.leases.held(CONFIGURATION_LEASE):
         raise LeaseError(
             f"The change to version {written.version} of the desired configuration lost against"
@@ -184,15 +184,15 @@ Raises ``HoldfastError`` where waiting longer is of no use.
 def change_and_wait(
     configuration: NodeConfiguration,
     options: Mapping[str, Any],
-    plan: Callable[[Wanted], Wanted],
+    plan: Callable[[DesiredState], DesiredState],
     check: bool,
     missing: Missing,
 ) -> tuple[Change, ClusterState | None]:
-    """Apply *plan* as ``change_wanted`` does, then wait as ``wait`` and ``timeout`` say.
+    """Apply *plan* as ``change_desired`` does, then wait as ``wait`` and ``timeout`` say.
 
     Returns the manager's record too, None where nothing was waited for.
     """
-    change = change_wanted(configuration, plan, check=check)
+    change = change_desired(configuration, plan, check=check)
     if check or not options["wait"]:
         return change, None
     return change, await_manager(configuration, change.after.version, options["timeout"], missing)
@@ -244,14 +244,16 @@ UID = "1000000.10000000"
 """A command's uid after a million managers and ten million commands."""
 
 
-def refuse_too_large(storage: ClusterStorage, wanted: Wanted, nodes: Collection[str]) -> None:
-    """Raise ``StorageError`` unless the file of records has room for *wanted*.
+def refuse_too_large(
+    storage: ClusterStorage, desired: DesiredState, nodes: Collection[str]
+) -> None:
+    """Raise ``StorageError`` unless the file of records has room for *desired*.
 
     The manager's record for it and the cluster's *nodes* must fit too.
     """
     needed = {
-        Kind.CONFIGURATION: len(payload(wanted_document(wanted))),
-        Kind.CRM: manager_bytes(wanted, nodes),
+        Kind.CONFIGURATION: len(payload(desired_document(desired))),
+        Kind.CRM: manager_bytes(desired, nodes),
     }
     what = {
         Kind.CONFIGURATION: ("The desired configuration", "configuration_size"),
@@ -262,14 +264,14 @@ def refuse_too_large(storage: ClusterStorage, wanted: Wanted, nodes: Collection[
         if size > room:
             name, option = what[kind]
             raise StorageError(
-                f"{name} would need {size} bytes for {len(wanted.services)} services, but the"
+                f"{name} would need {size} bytes for {len(desired.services)} services, but the"
                 f" file of records has room for {room}; nothing was changed. Give it more with"
                 f" {option} of the module metadata."
             )
 
 
-def manager_bytes(wanted: Wanted, nodes: Collection[str]) -> int:
-    """Return how many bytes the manager's record may need for *wanted*.
+def manager_bytes(desired: DesiredState, nodes: Collection[str]) -> int:
+    """Return how many bytes the manager's record may need for *desired*.
 
     Every service counts as being started elsewhere after a failed start, every node as fenced and
     dead, the history and the failovers as full, and each reason as ``REASON``.
@@ -279,7 +281,7 @@ def manager_bytes(wanted: Wanted, nodes: Collection[str]) -> int:
     others = ((longest, REASON),) * 2
     event = Event(WALL, "maintenance_ended", longest, LONGEST_ID, REASON, others)
     failover = Failover(longest, REASON, *(WALL,) * 5, REASON, finished=WALL)
-    ids = [len(payload({name: ""})) for name in wanted.services]
+    ids = [len(payload({name: ""})) for name in desired.services]
     service, node = _grows(services={"": moved}), _grows(nodes={"": dead})
     recovered = Failover(longest, services=("",), started={"": (longest, WALL)})
     in_failover = _grows(failovers=(recovered,)) - _grows(failovers=(Failover(longest),))
@@ -300,8 +302,8 @@ def manager_bytes(wanted: Wanted, nodes: Collection[str]) -> int:
         + FAILOVERS_KEPT * _grows(failovers=(failover,))
         + REMOVED_KEPT * _grows(ignored=(LONGEST_ID,))
         + named * (in_failover + 2 * longest_id)
-        + sum(len(payload(one)) for one in wanted_document(wanted)["maintenance"].values())
-        + 2 * len(longest) * len(wanted.maintenance)
+        + sum(len(payload(one)) for one in desired_document(desired)["maintenance"].values())
+        + 2 * len(longest) * len(desired.maintenance)
         + 4 * len(REASON)
     )
 

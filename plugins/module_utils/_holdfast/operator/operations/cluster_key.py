@@ -23,7 +23,7 @@ from ...node.configuration import NodeConfiguration
 from ...node.service_secrets import ServiceSecrets
 from ...result import Result
 from ...storage.whole_file import write_text
-from .change import change_wanted
+from .change import change_desired
 from .node_files import make_folder
 
 
@@ -87,5 +87,5 @@ def sign_configuration(configuration: NodeConfiguration) -> bool:
         if record_faults.is_own_configuration_signed(storage):
             return False
         secrets = ServiceSecrets(configuration, storage.key.authentication)
-        change_wanted(configuration, secrets.signed_again, check=False, again=True)
+        change_desired(configuration, secrets.signed_again, check=False, again=True)
     return True

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ... import names
-from ...cluster.model.desired import Wanted
+from ...cluster.model.desired import DesiredState
 from ...cluster.model.policy import Policy, policy_document, policy_from_document
 from ...cluster.model.rules import LocationRule, NodeRule, Rule, ServiceRule
 from ...cluster.model.service import service_from_options
@@ -26,7 +26,7 @@ from ...node.configuration import NodeConfiguration, load
 from ...result import Result
 from ...secrets import without_secrets
 from .agent_checks import Agents, refuse_shared_values
-from .change import change_wanted
+from .change import change_desired
 from .export import (
     ABSENT,
     ALONE,
@@ -60,15 +60,15 @@ def declare_configuration(options: Mapping[str, Any], check: bool) -> Result:
     agents = Agents(configuration)
     services, warnings = _checked(services, configuration, agents)
 
-    def plan(wanted: Wanted) -> Wanted:
+    def plan(desired: DesiredState) -> DesiredState:
         with told_of(POLICY):
-            changed = wanted.with_policy(merged_policy(wanted, policy))
+            changed = desired.with_policy(merged_policy(desired, policy))
         for name, row in nodes.items():
             with told_of("node_properties", name):
                 changed = with_properties_of(changed, row, configuration)
         return declared(changed, services, rules, agents, configuration)
 
-    change = change_wanted(configuration, plan, check=check)
+    change = change_desired(configuration, plan, check=check)
     told = [asdict(one) for one in differences(change.before, change.after)]
     return Result(
         change.changed,
@@ -80,13 +80,17 @@ def declare_configuration(options: Mapping[str, Any], check: bool) -> Result:
 
 
 def declared(
-    wanted: Wanted, services: Rows, rules: Rows, agents: Agents, configuration: NodeConfiguration
-) -> Wanted:
-    """Return *wanted* with *services* and *rules* as their options say.
+    desired: DesiredState,
+    services: Rows,
+    rules: Rows,
+    agents: Agents,
+    configuration: NodeConfiguration,
+) -> DesiredState:
+    """Return *desired* with *services* and *rules* as their options say.
 
     Raises ``InputError`` for a service or rule that conflicts with the others.
     """
-    result = wanted
+    result = desired
     for name in rules:
         # The old rule no longer counts: neither for a removed service nor for another rule.
         result = result.without_rule(name)
@@ -94,13 +98,13 @@ def declared(
     for name, row in services.items():
         with told_of("services", name):
             if row["state"] != ABSENT:
-                present.append(service_from_options(merged_service(wanted, row, agents.known)))
-            elif name in wanted.services:
+                present.append(service_from_options(merged_service(desired, row, agents.known)))
+            elif name in desired.services:
                 result = result.without_service(name)
     result = result.with_services(present)
     validated = {one.id for one in present if services[one.id].get("validate", True)}
     unchecked = {key: one for key, one in result.services.items() if key not in validated}
-    refuse_shared_values({**wanted.services, **unchecked}, result.services, agents.known)
+    refuse_shared_values({**desired.services, **unchecked}, result.services, agents.known)
     for name, row in rules.items():
         if row["state"] != ABSENT:
             with told_of("rules", name):
@@ -158,16 +162,16 @@ Asked = Mapping[str, Rows]
 def configuration_info(options: Mapping[str, Any], check: bool) -> Result:
     """Export the live configuration and compare it; for the module ``configuration_info``."""
     configuration = load(Path(options["config"]))
-    wanted = read_configuration(configuration)
-    live = exported(wanted)
+    desired = read_configuration(configuration)
+    live = exported(desired)
     asked = {kind: by_name(kind, options[kind]) for kind in KINDS if options[kind] is not None}
-    planned = redeclared(asked, wanted, configuration)
-    found = drift(asked, wanted, planned, live)
+    planned = redeclared(asked, desired, configuration)
+    found = drift(asked, desired, planned, live)
     policy = options.get(POLICY)
     if policy is not None:
-        found.extend(policy_drift(policy, wanted.policy))
+        found.extend(policy_drift(policy, desired.policy))
     told = [asdict(one) for one in found]
-    values: dict[str, Any] = {"version": wanted.version, **live, "drift": told}
+    values: dict[str, Any] = {"version": desired.version, **live, "drift": told}
     declared = exported(planned)
     before: dict[str, Any] = {kind: _shown(rows, declared[kind]) for kind, rows in asked.items()}
     if policy is not None:
@@ -177,29 +181,31 @@ def configuration_info(options: Mapping[str, Any], check: bool) -> Result:
     return Result(values=values, before=before, after={kind: live[kind] for kind in before})
 
 
-def redeclared(asked: Asked, wanted: Wanted, configuration: NodeConfiguration) -> Wanted:
-    """Return *wanted* with each service, rule and node that it has declared again as *asked*.
+def redeclared(
+    asked: Asked, desired: DesiredState, configuration: NodeConfiguration
+) -> DesiredState:
+    """Return *desired* with each service, rule and node that it has declared again as *asked*.
 
     None is added or removed, so that an obstacle to that hides no difference.  Raises
     ``InputError`` for an option that is not acceptable.
     """
-    services = dict(wanted.services)
+    services = dict(desired.services)
     for name, row in _to_be(asked, "services"):
         if name in services:
             with told_of("services", name):
-                services[name] = service_from_options(merged_service(wanted, row))
-    rules: dict[str, Rule] = {rule.name: rule for rule in wanted.rules()}
+                services[name] = service_from_options(merged_service(desired, row))
+    rules: dict[str, Rule] = {rule.name: rule for rule in desired.rules()}
     for name, row in _to_be(asked, "rules"):
         if name in rules:
             with told_of("rules", name):
                 rules[name] = checked_rule(row, configuration)
-    properties = dict(wanted.properties)
+    properties = dict(desired.properties)
     for name, row in _to_be(asked, "node_properties"):
         if name in properties:
             with told_of("node_properties", name):
-                properties[name] = merged_properties(wanted, row)
+                properties[name] = merged_properties(desired, row)
     return replace(
-        wanted,
+        desired,
         services=services,
         node_rules={name: rule for name, rule in rules.items() if isinstance(rule, NodeRule)},
         service_rules={name: rule for name, rule in rules.items() if isinstance(rule, ServiceRule)},
@@ -210,12 +216,14 @@ def redeclared(asked: Asked, wanted: Wanted, configuration: NodeConfiguration) -
     )
 
 
-def drift(asked: Asked, wanted: Wanted, planned: Wanted, live: Mapping[str, Any]) -> list[Drift]:
-    """Return where the services, rules and nodes of *wanted* differ from those *asked*.
+def drift(
+    asked: Asked, desired: DesiredState, planned: DesiredState, live: Mapping[str, Any]
+) -> list[Drift]:
+    """Return where the services, rules and nodes of *desired* differ from those *asked*.
 
-    *planned* is of ``redeclared``, *live* is *wanted* as ``exported``.
+    *planned* is of ``redeclared``, *live* is *desired* as ``exported``.
     """
-    changed = differences(wanted, planned)
+    changed = differences(desired, planned)
     found: list[Drift] = []
     for kind, rows in asked.items():
         word = KINDS[kind]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...cluster.crm.pausing import DISARMED
-from ...cluster.model.desired import Wanted
+from ...cluster.model.desired import DesiredState
 from ...cluster.model.maintenance import maintenance_document, with_times_told
 from ...cluster.model.state import ClusterState
 from ...errors import InputError
@@ -50,14 +50,14 @@ def declare_cluster_maintenance(options: Mapping[str, Any], check: bool) -> Resu
 def _declare_disarm(options: Mapping[str, Any], mode: str, check: bool) -> Result:
     configuration = load(Path(options["config"]))
 
-    def plan(wanted: Wanted) -> Wanted:
+    def plan(desired: DesiredState) -> DesiredState:
         if not mode:
-            return wanted.with_disarm("")
-        if wanted.global_maintenance is not None:
+            return desired.with_disarm("")
+        if desired.global_maintenance is not None:
             raise InputError(
                 "mode", mode, "'hold', as global maintenance is in force: end that first"
             )
-        return wanted.with_disarm(mode, asked_maintenance(options, wanted.disarmed_by))
+        return desired.with_disarm(mode, asked_maintenance(options, desired.disarmed_by))
 
     change, _state = change_and_wait(configuration, options, plan, check, partial(_missing, mode))
     disarm = _document(change.after)
@@ -80,12 +80,12 @@ def _joined(one: Result, other: Result) -> Result:
     )
 
 
-def _document(wanted: Wanted) -> dict[str, Any] | None:
+def _document(desired: DesiredState) -> dict[str, Any] | None:
     """Return how the cluster is disarmed, and by which owner; None while it is armed."""
-    if not wanted.disarm:
+    if not desired.disarm:
         return None
-    by = maintenance_document(wanted.disarmed_by) if wanted.disarmed_by is not None else {}
-    return {"mode": wanted.disarm, **{key: by.get(key) for key in ("reason", "owner", "since")}}
+    by = maintenance_document(desired.disarmed_by) if desired.disarmed_by is not None else {}
+    return {"mode": desired.disarm, **{key: by.get(key) for key in ("reason", "owner", "since")}}
 
 
 def _missing(mode: str, state: ClusterState) -> str:

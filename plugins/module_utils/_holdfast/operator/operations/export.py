@@ -18,8 +18,8 @@ from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from ...cluster.model.desired import Wanted
-from ...cluster.model.desired_codec import wanted_document, wanted_from_document
+from ...cluster.model.desired import DesiredState
+from ...cluster.model.desired_codec import desired_document, desired_from_document
 from ...cluster.model.policy import Policy, policy_document
 from ...cluster.model.resources import PROPERTY_KEYS, properties_document
 from ...cluster.model.rules import rule_document
@@ -33,7 +33,7 @@ from ...node.configuration import NodeConfiguration, load
 from ...result import Result
 from ...secrets import HIDDEN, without_secrets
 from ...storage.whole_file import write_text
-from .change import change_wanted
+from .change import change_desired
 
 ABSENT = "absent"
 
@@ -71,20 +71,20 @@ class Drift:
     how: str
 
 
-def exported(wanted: Wanted) -> dict[str, Any]:
+def exported(desired: DesiredState) -> dict[str, Any]:
     """Return services, rules, nodes and the policy as options of their modules, without secrets.
 
     All but the policy are sorted by name; the policy has each of its options.
     """
-    services = [_as_options(one) for _key, one in sorted(wanted.services.items())]
-    rules = sorted((rule_document(one) for one in wanted.rules()), key=lambda row: row["name"])
+    services = [_as_options(one) for _key, one in sorted(desired.services.items())]
+    rules = sorted((rule_document(one) for one in desired.rules()), key=lambda row: row["name"])
     return {
         "services": _without_secrets(services),
         "rules": _without_secrets(rules),
         "node_properties": [
-            properties_document(one) for _name, one in sorted(wanted.properties.items())
+            properties_document(one) for _name, one in sorted(desired.properties.items())
         ],
-        POLICY: policy_document(wanted.policy),
+        POLICY: policy_document(desired.policy),
     }
 
 
@@ -96,7 +96,7 @@ def _as_options(service: Service) -> dict[str, Any]:
     return document
 
 
-def differences(before: Wanted, after: Wanted) -> list[Drift]:
+def differences(before: DesiredState, after: DesiredState) -> list[Drift]:
     """Return where services, rules, nodes and policy *before* a change differ from those *after*.
 
     Options at their default are compared too.  For another secret the result names no value.
@@ -119,27 +119,27 @@ def policy_differences(before: Policy, after: Policy) -> list[Drift]:
     ]
 
 
-def read_configuration(configuration: NodeConfiguration) -> Wanted:
+def read_configuration(configuration: NodeConfiguration) -> DesiredState:
     """Return the desired configuration without the maintenances that the manager has ended.
 
     While the manager's record is damaged it has all of them.
     """
     with closing(ClusterStorage(configuration)) as storage:
-        wanted = storage.read_wanted()[0]
+        desired = storage.read_desired()[0]
         try:
             state = storage.read_manager() or ClusterState()
         except FormatError:
             state = ClusterState()
-        return wanted.in_force(state.ended)
+        return desired.in_force(state.ended)
 
 
 def _compared(asked: Mapping[str, Any], live: Mapping[str, Any]) -> list[Drift]:
     """Return where the export *live* differs from the export *asked*; hidden secrets are equal."""
     found: list[Drift] = []
     for kind, word in KINDS.items():
-        wanted = {row["name"]: row for row in asked[kind]}
+        desired = {row["name"]: row for row in asked[kind]}
         present = {row["name"]: row for row in live[kind]}
-        for name, row in wanted.items():
+        for name, row in desired.items():
             if name not in present:
                 found.append(Drift(word, name, NOWHERE))
                 continue
@@ -148,7 +148,7 @@ def _compared(asked: Mapping[str, Any], live: Mapping[str, Any]) -> list[Drift]:
                 value, is_now = row.get(option, default), present[name].get(option, default)
                 if not _equal(value, is_now):
                     found.append(Drift(word, name, f"{option}: {is_now!r} instead of {value!r}"))
-        found.extend(Drift(word, name, ALONE) for name in present if name not in wanted)
+        found.extend(Drift(word, name, ALONE) for name in present if name not in desired)
     return found
 
 
@@ -179,9 +179,9 @@ def back_up(options: Mapping[str, Any], check: bool) -> Result:
     """Write the configuration into a file; the operation of the module ``configuration_backup``."""
     configuration = load(Path(options["config"]))
     path = absolute_path(options["path"], "path")
-    wanted = read_configuration(configuration)
-    document = backup_document(configuration, wanted)
-    counts = {"services": len(wanted.services), "rules": len(wanted.rules())}
+    desired = read_configuration(configuration)
+    document = backup_document(configuration, desired)
+    counts = {"services": len(desired.services), "rules": len(desired.rules())}
     present = None
     with suppress(HoldfastError):
         present = _document(path)
@@ -190,7 +190,7 @@ def back_up(options: Mapping[str, Any], check: bool) -> Result:
         write_text(path, json.dumps(document, indent=2, sort_keys=True) + "\n", _MODE)
     return Result(
         changed,
-        {"path": str(path), "version": wanted.version, **counts},
+        {"path": str(path), "version": desired.version, **counts},
         _told(present),
         _told(document),
     )
@@ -205,10 +205,10 @@ def restore(options: Mapping[str, Any], check: bool) -> Result:
     path = absolute_path(options["path"], "path")
     kept = read_backup(path, configuration)
 
-    def plan(wanted: Wanted) -> Wanted:
-        return restored(wanted, kept, exact=options["exact"])
+    def plan(desired: DesiredState) -> DesiredState:
+        return restored(desired, kept, exact=options["exact"])
 
-    change = change_wanted(configuration, plan, check=check)
+    change = change_desired(configuration, plan, check=check)
     before, after = exported(change.before), exported(change.after)
     told = [
         asdict(replace(one, how=REMOVED) if one.how == ALONE else one)
@@ -219,17 +219,17 @@ def restore(options: Mapping[str, Any], check: bool) -> Result:
     )
 
 
-def backup_document(configuration: NodeConfiguration, wanted: Wanted) -> dict[str, Any]:
+def backup_document(configuration: NodeConfiguration, desired: DesiredState) -> dict[str, Any]:
     """Return a backup as plain data."""
     return {
         "format": FORMAT,
         "version": VERSION,
         "cluster": configuration.cluster,
-        "wanted": wanted_document(replace(wanted, requests={})),
+        "wanted": desired_document(replace(desired, requests={})),
     }
 
 
-def read_backup(path: Path, configuration: NodeConfiguration) -> Wanted:
+def read_backup(path: Path, configuration: NodeConfiguration) -> DesiredState:
     """Return the configuration in a backup.
 
     Raises ``InputError`` when the file is no backup, is of another cluster, or is writable for
@@ -244,22 +244,22 @@ def read_backup(path: Path, configuration: NodeConfiguration) -> Wanted:
             "path", str(path), f"a backup of cluster {configuration.cluster!r}, not {of!r}"
         )
     try:
-        return wanted_from_document(document.get("wanted"))
+        return desired_from_document(document.get("wanted"))
     except DocumentError as error:
         raise InputError("path", str(path), f"a whole backup ({str(error).rstrip('.')})") from error
 
 
-def restored(wanted: Wanted, kept: Wanted, *, exact: bool) -> Wanted:
-    """Return *wanted* with the content of *kept*; with *exact* without anything else.
+def restored(desired: DesiredState, kept: DesiredState, *, exact: bool) -> DesiredState:
+    """Return *desired* with the content of *kept*; with *exact* without anything else.
 
     Maintenance, requests and disarming stay as they are.  Rules are checked as when they are
     declared.
     """
-    result = wanted
-    for rule in wanted.rules():
+    result = desired
+    for rule in desired.rules():
         if exact or any(rule.name == other.name for other in kept.rules()):
             result = result.without_rule(rule.name)
-    for service_id in wanted.services:
+    for service_id in desired.services:
         if exact and service_id not in kept.services:
             result = result.without_service(service_id)
     result = result.with_services(kept.services.values())
@@ -292,8 +292,8 @@ def _document(path: Path) -> dict[str, Any]:
 def _without_version(document: dict[str, Any] | None) -> Any:
     if document is None:
         return None
-    wanted = document.get("wanted")
-    return {**document, "wanted": {**(wanted if isinstance(wanted, dict) else {}), "version": 0}}
+    desired = document.get("wanted")
+    return {**document, "wanted": {**(desired if isinstance(desired, dict) else {}), "version": 0}}
 
 
 def _told(document: dict[str, Any] | None) -> object:
@@ -301,6 +301,6 @@ def _told(document: dict[str, Any] | None) -> object:
     if document is None:
         return None
     try:
-        return exported(wanted_from_document(document.get("wanted")))
+        return exported(desired_from_document(document.get("wanted")))
     except HoldfastError:
         return "not a backup of this format"

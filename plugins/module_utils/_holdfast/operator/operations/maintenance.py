@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from ... import names
-from ...cluster.model.desired import Wanted
-from ...cluster.model.desired_codec import wanted_from_document
+from ...cluster.model.desired import DesiredState
+from ...cluster.model.desired_codec import desired_from_document
 from ...cluster.model.maintenance import (
     FENCE_REASON,
     Maintenance,
@@ -45,7 +45,7 @@ from ...storage.whiteboard.board import Board
 from ...storage.whole_file import ClusterPaths, exists
 from ..report.status import global_maintenance
 from .author import user_name
-from .change import await_manager, change_and_wait, change_wanted, read_cluster
+from .change import await_manager, change_and_wait, change_desired, read_cluster
 
 ON_THE_WHITEBOARD = Maintenance("set on the whiteboard")
 """A global maintenance that is only in block 0."""
@@ -60,13 +60,13 @@ def declare_maintenance(options: Mapping[str, Any], check: bool) -> Result:
     drain = options["state"] == "drained"
     services = read_cluster(configuration)[1].services_on(node)
 
-    def plan(wanted: Wanted) -> Wanted:
+    def plan(desired: DesiredState) -> DesiredState:
         if not drain:
-            return wanted.without_maintenance(node)
-        before = wanted.maintenance.get(node)
+            return desired.without_maintenance(node)
+        before = desired.maintenance.get(node)
         if before is not None and _is_kept_by_fence(options, before):
-            return wanted
-        return wanted.with_maintenance(node, asked_maintenance(options, before))
+            return desired
+        return desired.with_maintenance(node, asked_maintenance(options, before))
 
     missing = partial(_not_drained, node, services) if drain else partial(_not_in_use, node)
     change, state = change_and_wait(configuration, options, plan, check, missing)
@@ -109,13 +109,15 @@ def declare_global_maintenance(options: Mapping[str, Any], check: bool) -> Resul
     configuration = load(Path(options["config"]))
     begin = options["state"] == "present"
 
-    def plan(wanted: Wanted) -> Wanted:
+    def plan(desired: DesiredState) -> DesiredState:
         if not begin:
-            return wanted.without_global_maintenance()
-        return wanted.with_global_maintenance(asked_maintenance(options, wanted.global_maintenance))
+            return desired.without_global_maintenance()
+        return desired.with_global_maintenance(
+            asked_maintenance(options, desired.global_maintenance)
+        )
 
     on_board = _on_the_board(configuration)
-    change = change_wanted(configuration, plan, check=check)
+    change = change_desired(configuration, plan, check=check)
     by_hand = on_board if change.before.global_maintenance is None else None
     if by_hand is not None and not begin and not check:
         with closing(ClusterStorage(configuration)) as storage:
@@ -216,10 +218,10 @@ def _not_in_use(node: str, state: ClusterState) -> str:
     return f"Node {node!r} is {known}{empty}"
 
 
-def _not_agreed(wanted: Maintenance | None, state: ClusterState) -> str:
-    """Return why the manager does not keep to *wanted* yet, or the whiteboard says otherwise."""
-    agreed = state.board is (wanted is not None) and not state.board_pending
-    if state.hold == wanted and agreed:
+def _not_agreed(desired: Maintenance | None, state: ClusterState) -> str:
+    """Return why the manager does not keep to *desired* yet, or the whiteboard says otherwise."""
+    agreed = state.board is (desired is not None) and not state.board_pending
+    if state.hold == desired and agreed:
         return ""
     if state.hold is None:
         return "The cluster is not in maintenance"
@@ -228,8 +230,8 @@ def _not_agreed(wanted: Maintenance | None, state: ClusterState) -> str:
 
 def kept_empty(configuration: NodeConfiguration, node: str) -> Maintenance | None:
     """Return the maintenance of *node* that is in force, or None."""
-    wanted, state = read_cluster(configuration)
-    return wanted.in_force(state.ended).maintenance.get(node)
+    desired, state = read_cluster(configuration)
+    return desired.in_force(state.ended).maintenance.get(node)
 
 
 NEEDS_CONFIG = ("node", "reason", "owner", "until", "duration")
@@ -284,7 +286,7 @@ def read_hold(paths: ClusterPaths, board: Board) -> dict[str, Any] | None:
 
     Without readable records it is that of *board*.
     """
-    state, wanted = ClusterState(), Wanted()
+    state, desired = ClusterState(), DesiredState()
     if exists(paths.state):
         try:
             with RecordFile(paths.state) as file:
@@ -293,12 +295,12 @@ def read_hold(paths: ClusterPaths, board: Board) -> dict[str, Any] | None:
             if manager is not None:
                 state = state_from_document(read_document(manager.payload, "The record"))
             if configuration is not None:
-                wanted = wanted_from_document(
+                desired = desired_from_document(
                     read_document(configuration.payload, "The configuration")
                 )
         except HoldfastError:
             pass
-    hold = global_maintenance(board, state, wanted.in_force(state.ended))
+    hold = global_maintenance(board, state, desired.in_force(state.ended))
     return maintenance_document(hold) if hold is not None else None
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ... import names
-from ...cluster.model.desired import MOVE, Request, Wanted
-from ...cluster.model.observed import Seen
+from ...cluster.model.desired import MOVE, DesiredState, Request
+from ...cluster.model.observed import ObservedState
 from ...cluster.model.service import needs_from_options
 from ...cluster.model.state import ClusterState, Event, ServiceStatus
 from ...cluster.model.states import PASSING, ServiceState
@@ -34,7 +34,7 @@ from ..forecast.moves import (
     refuse_state,
     short_of_room,
 )
-from .change import POLL, await_manager, change_and_wait, change_wanted, no_use
+from .change import POLL, await_manager, change_and_wait, change_desired, no_use
 
 ENDS = ("refused", "migration_failed", "error")
 """Kinds of events that end a request to move without success."""
@@ -65,25 +65,25 @@ def declare_move(options: Mapping[str, Any], check: bool) -> Result:
     node = names.node_name(options["node"])
     configuration.require_member(node)
     until = time.monotonic() + (options["timeout"] if options["wait"] and not check else 0.0)
-    state, seen = _look_once_it_can_go(configuration, name, node, until)
-    status = _status(name, state, seen.wanted)
+    state, observed = _look_once_it_can_go(configuration, name, node, until)
+    status = _status(name, state, observed.desired)
     before = place_of(status)
     moves = before != node
     request = Request(MOVE, time.time(), node, live=bool(options["live"]))
 
-    def pinned(wanted: Wanted) -> Wanted:
+    def pinned(desired: DesiredState) -> DesiredState:
         if pin is None:
-            return wanted
-        return wanted.with_pin(name, node) if pin else wanted.without_pin(name)
+            return desired
+        return desired.with_pin(name, node) if pin else desired.without_pin(name)
 
-    def plan(wanted: Wanted) -> Wanted:
-        return pinned(wanted).with_request(name, request) if moves else pinned(wanted)
+    def plan(desired: DesiredState) -> DesiredState:
+        return pinned(desired).with_request(name, request) if moves else pinned(desired)
 
     if moves:
-        after = replace(seen, wanted=pinned(seen.wanted))
+        after = replace(observed, desired=pinned(observed.desired))
         refuse_state(name, status, state, waits=check and options["wait"])
         refuse_move(name, node, state, after, force=bool(options.get("force")))
-    change = change_wanted(configuration, plan, check=check)
+    change = change_desired(configuration, plan, check=check)
     values: dict[str, Any] = {
         "service": name,
         "node": node,
@@ -104,35 +104,35 @@ def declare_move(options: Mapping[str, Any], check: bool) -> Result:
 def _unpin(configuration: NodeConfiguration, name: str, check: bool) -> Result:
     """Let the rules alone decide again where a service runs; nothing is waited for."""
 
-    def plan(wanted: Wanted) -> Wanted:
-        _require_service(name, wanted)
-        return wanted.without_pin(name)
+    def plan(desired: DesiredState) -> DesiredState:
+        _require_service(name, desired)
+        return desired.without_pin(name)
 
-    change = change_wanted(configuration, plan, check=check)
+    change = change_desired(configuration, plan, check=check)
     values = {"service": name, "node": "", "pinned": "", "version": change.after.version}
     before = {name: {"pinned": change.before.pins.get(name, "")}}
     return Result(change.changed, values, before, {name: {"pinned": ""}})
 
 
-def _require_service(name: str, wanted: Wanted) -> None:
-    names.require_known(name, "name", wanted.services, "the id of a declared service")
+def _require_service(name: str, desired: DesiredState) -> None:
+    names.require_known(name, "name", desired.services, "the id of a declared service")
 
 
 def _look_once_it_can_go(
     configuration: NodeConfiguration, name: str, node: str, until: float
-) -> tuple[ClusterState, Seen]:
+) -> tuple[ClusterState, ObservedState]:
     """Read the state until the service is not on its way to another node, or *until* is over."""
     while True:
-        state, seen = look(configuration)
-        status = _status(name, state, seen.wanted)
+        state, observed = look(configuration)
+        status = _status(name, state, observed.desired)
         passes = status.state in PASSING and place_of(status) != node and not state.why_held()
         if not passes or time.monotonic() >= until:
-            return state, seen
+            return state, observed
         time.sleep(POLL)
 
 
-def _status(name: str, state: ClusterState, wanted: Wanted) -> ServiceStatus:
-    _require_service(name, wanted)
+def _status(name: str, state: ClusterState, desired: DesiredState) -> ServiceStatus:
+    _require_service(name, desired)
     if name not in state.services:
         raise HoldfastError(
             f"Service {name!r} is not applied by the manager yet, or is to be ignored, so it"
@@ -163,8 +163,8 @@ def evacuate(options: Mapping[str, Any], check: bool) -> Result:
     """
     configuration = load(Path(options["config"]))
     nodes = checked_nodes(options["nodes"], configuration, [configuration.node])
-    state, seen = look(configuration)
-    plan, _state, _seen = emptied(state, seen, nodes)
+    state, observed = look(configuration)
+    plan, _state, _observed = emptied(state, observed, nodes)
     held = state.why_held()
     # First: a service in the state freeze would be named for that alone.
     if held and not check and (plan.moves or plan.blocked):
@@ -182,16 +182,16 @@ def evacuate(options: Mapping[str, Any], check: bool) -> Result:
         "blocked": dict(plan.blocked),
         "then": {node: asdict(one) for node, one in plan.then.items()},
     }
-    warnings = short_of_room(plan.then, after.values(), seen.wanted.policy)
+    warnings = short_of_room(plan.then, after.values(), observed.desired.policy)
     if plan.moves and not check:
         made = time.time()
 
-        def ask(wanted: Wanted) -> Wanted:
+        def ask(desired: DesiredState) -> DesiredState:
             for move in plan.moves:
-                if move.service in wanted.services:
+                if move.service in desired.services:
                     request = Request(MOVE, made, move.target, live=options["live"])
-                    wanted = wanted.with_request(move.service, request)
-            return wanted
+                    desired = desired.with_request(move.service, request)
+            return desired
 
         missing = partial(_still_there, before, frozenset(state.events))
         _change, left = change_and_wait(configuration, options, ask, check, missing)
@@ -205,19 +205,19 @@ def place_info(options: Mapping[str, Any], check: bool) -> Result:
     """Return where a service would be started now; for the module ``place_info``."""
     configuration = load(Path(options["config"]))
     service = names.service_id(options["service"])
-    state, seen = look(configuration)
-    choice, then = placed(state, seen, service, needs_from_options(options))
+    state, observed = look(configuration)
+    choice, then = placed(state, observed, service, needs_from_options(options))
     status = state.services.get(service)
     return Result(
         values={
             "service": service,
-            "declared": service in seen.wanted.services,
+            "declared": service in observed.desired.services,
             "runs_on": status.node if status is not None else "",
             "node": choice.node,
             "reason": choice.reason,
             "rejected": dict(choice.rejected),
         },
-        warnings=short_of_room(then, [choice.node], seen.wanted.policy),
+        warnings=short_of_room(then, [choice.node], observed.desired.policy),
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ... import names
-from ...cluster.model.desired import Wanted
+from ...cluster.model.desired import DesiredState
 from ...cluster.model.resources import (
     PROPERTY_KEYS,
     NodeProperties,
@@ -29,8 +29,8 @@ def declare_properties(options: Mapping[str, Any], check: bool) -> Result:
     configuration = load(Path(options["config"]))
     name = names.node_name(options["name"], "name")
 
-    def plan(wanted: Wanted) -> Wanted:
-        return with_properties_of(wanted, options, configuration)
+    def plan(desired: DesiredState) -> DesiredState:
+        return with_properties_of(desired, options, configuration)
 
     change, _state = change_and_wait(configuration, options, plan, check, lambda _state: "")
     before, after = _document(change.before, name), _document(change.after, name)
@@ -38,24 +38,24 @@ def declare_properties(options: Mapping[str, Any], check: bool) -> Result:
 
 
 def with_properties_of(
-    wanted: Wanted, options: Mapping[str, Any], configuration: NodeConfiguration
-) -> Wanted:
-    """Return *wanted* with the properties of one node as its options say."""
+    desired: DesiredState, options: Mapping[str, Any], configuration: NodeConfiguration
+) -> DesiredState:
+    """Return *desired* with the properties of one node as its options say."""
     name = names.node_name(options["name"], "name")
     if options["state"] == "absent":
         # Also those of a node that was removed.
-        return wanted.without_properties(name)
+        return desired.without_properties(name)
     configuration.require_member(name, "name")
-    return wanted.with_properties(merged_properties(wanted, options))
+    return desired.with_properties(merged_properties(desired, options))
 
 
-def merged_properties(wanted: Wanted, options: Mapping[str, Any]) -> NodeProperties:
+def merged_properties(desired: DesiredState, options: Mapping[str, Any]) -> NodeProperties:
     """Return the given options of a node, the others as they are declared."""
-    present = wanted.properties.get(options["name"], NodeProperties(options["name"]))
+    present = desired.properties.get(options["name"], NodeProperties(options["name"]))
     given = {key: options[key] for key in PROPERTY_KEYS if options.get(key) is not None}
     return properties_from_options({**properties_document(present), **given})
 
 
-def _document(wanted: Wanted, name: str) -> dict[str, Any] | None:
-    properties = wanted.properties.get(name)
+def _document(desired: DesiredState, name: str) -> dict[str, Any] | None:
+    properties = desired.properties.get(name)
     return properties_document(properties) if properties is not None else None

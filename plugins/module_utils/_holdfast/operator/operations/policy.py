@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ... import names
-from ...cluster.model.desired import Wanted
+from ...cluster.model.desired import DesiredState
 from ...cluster.model.policy import Policy, policy_document, policy_from_document
 from ...cluster.model.rules import (
     APART,
@@ -23,7 +23,7 @@ from ...cluster.model.service import Service
 from ...errors import InputError
 from ...node.configuration import NodeConfiguration, load
 from ...result import Result
-from .change import change_and_wait, change_wanted
+from .change import change_and_wait, change_desired
 
 
 def declare_rule(options: Mapping[str, Any], check: bool) -> Result:
@@ -35,16 +35,16 @@ def declare_rule(options: Mapping[str, Any], check: bool) -> Result:
     name = names.service_id(options["name"])
     expected = {names.service_id(one) for one in options.get("expected") or ()} if check else set()
 
-    def plan(wanted: Wanted) -> Wanted:
+    def plan(desired: DesiredState) -> DesiredState:
         if options["state"] == "absent":
-            return wanted.without_rule(name)
+            return desired.without_rule(name)
         rule = checked_rule(options, configuration)
         for service_id in rule.services:
-            if service_id in expected and service_id not in wanted.services:
-                wanted = wanted.with_service(Service(service_id, ()))
-        return wanted.with_rule(rule)
+            if service_id in expected and service_id not in desired.services:
+                desired = desired.with_service(Service(service_id, ()))
+        return desired.with_rule(rule)
 
-    change = change_wanted(configuration, plan, check=check)
+    change = change_desired(configuration, plan, check=check)
     before, after = _rule(change.before, name), _rule(change.after, name)
     values = {"rule": after, "version": change.after.version}
     return Result(change.changed, values, before, after)
@@ -71,8 +71,8 @@ def checked_rule(options: Mapping[str, Any], configuration: NodeConfiguration) -
     return rule
 
 
-def _rule(wanted: Wanted, name: str) -> dict[str, Any] | None:
-    for rule in wanted.rules():
+def _rule(desired: DesiredState, name: str) -> dict[str, Any] | None:
+    for rule in desired.rules():
         if rule.name == name:
             return rule_document(rule)
     return None
@@ -85,17 +85,17 @@ def declare_policy(options: Mapping[str, Any], check: bool) -> Result:
     """
     configuration = load(Path(options["config"]))
 
-    def plan(wanted: Wanted) -> Wanted:
-        return wanted.with_policy(merged_policy(wanted, options))
+    def plan(desired: DesiredState) -> DesiredState:
+        return desired.with_policy(merged_policy(desired, options))
 
     change, _state = change_and_wait(configuration, options, plan, check, lambda _state: "")
     before, after = policy_document(change.before.policy), policy_document(change.after.policy)
     return Result(change.changed, {"policy": after, "version": change.after.version}, before, after)
 
 
-def merged_policy(wanted: Wanted, options: Mapping[str, Any]) -> Policy:
+def merged_policy(desired: DesiredState, options: Mapping[str, Any]) -> Policy:
     """Return the declared policy with the given *options*; ``InputError`` names a bad one."""
-    return policy_from_document({**policy_document(wanted.policy), **given_options(options)})
+    return policy_from_document({**policy_document(desired.policy), **given_options(options)})
 
 
 def given_options(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from ...node.cluster_storage import CONFIGURATION_LEASE, ClusterStorage
 from ...node.configuration import NodeConfiguration
 from ...node.daemon.record_guard import read_records, report_older_than_told
 from ...storage.whiteboard.board import Board
-from .change import WAIT, acquire_configuration, await_manager, change_wanted, refuse_too_large
+from .change import WAIT, acquire_configuration, await_manager, change_desired, refuse_too_large
 
 REPORT_WAIT = 30.0
 """Seconds for an LRM to write its report again: it looks every 5 s, and its node may be starting.
@@ -49,7 +49,7 @@ def repair_records(
         if not repair.regressions:
             damaged = not record_faults.is_configuration_current(storage)
             if damaged and not check:
-                change_wanted(configuration, lambda wanted: wanted, check=False, again=True)
+                change_desired(configuration, lambda desired: desired, check=False, again=True)
             return replace(repair, written_again=damaged)
         if check:
             return repair
@@ -59,8 +59,8 @@ def repair_records(
         try:
             repair = _plan(configuration, storage, keep, by)
             repair = replace(repair, after=replace(repair.after, version=version))
-            storage.write_wanted(repair.after)
-            newest, _slot = storage.readable_wanted()
+            storage.write_desired(repair.after)
+            newest, _slot = storage.readable_desired()
             if newest.generation != repair.after.generation or newest.version != version:
                 raise LeaseError("Another repair was written at the same time; look at the status.")
         finally:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ... import names
-from ...cluster.model.desired import CLEAR, STOP, Request, Wanted
+from ...cluster.model.desired import CLEAR, STOP, DesiredState, Request
 from ...cluster.model.service import (
     STARTED,
     STOPPED,
@@ -63,27 +63,27 @@ def declare_service(options: Mapping[str, Any], check: bool) -> Result:
         warnings = agents.check(present, merged, options)
         options = agents.with_sources(options)
 
-    def plan(wanted: Wanted) -> Wanted:
-        after = change(wanted)
+    def plan(desired: DesiredState) -> DesiredState:
+        after = change(desired)
         if options.get("replace") is False:
-            _refuse_replaced(wanted.services.get(name), after.services.get(name))
+            _refuse_replaced(desired.services.get(name), after.services.get(name))
         return after
 
-    def change(wanted: Wanted) -> Wanted:
+    def change(desired: DesiredState) -> DesiredState:
         if absent:
-            return wanted.without_service(name) if name in wanted.services else wanted
-        before = wanted.services.get(name)
-        service = service_from_options(merged_service(wanted, options, agents.known))
-        after = wanted.with_service(service)
+            return desired.without_service(name) if name in desired.services else desired
+        before = desired.services.get(name)
+        service = service_from_options(merged_service(desired, options, agents.known))
+        after = desired.with_service(service)
         if options.get("validate", True):
-            refuse_shared_values(wanted.services, after.services, agents.known)
+            refuse_shared_values(desired.services, after.services, agents.known)
         request = once.get(CLEAR)
         if before is not None and (before.state, service.state) == (STARTED, STOPPED):
             request = once.get(STOP, request)
         return after.with_request(name, request) if request is not None else after
 
-    wanted_state = "absent" if absent else options["state"]
-    missing = partial(_missing, name, wanted_state)
+    desired_state = "absent" if absent else options["state"]
+    missing = partial(_missing, name, desired_state)
     done, reached = change_and_wait(configuration, options, plan, check, missing)
     values: dict[str, Any] = {
         "service": _service(done.after, name),
@@ -104,7 +104,9 @@ def declare_service(options: Mapping[str, Any], check: bool) -> Result:
 
 
 def merged_service(
-    wanted: Wanted, options: Mapping[str, Any], known: Mapping[str, AgentMetadata] | None = None
+    desired: DesiredState,
+    options: Mapping[str, Any],
+    known: Mapping[str, AgentMetadata] | None = None,
 ) -> dict[str, Any]:
     """Return the given options of a service, the others as they are declared.
 
@@ -112,7 +114,7 @@ def merged_service(
     a resource that is not given.  One that is not declared either is what the agent advises, by
     the *known* metadata.
     """
-    present = wanted.services.get(options["name"])
+    present = desired.services.get(options["name"])
     merged: dict[str, Any] = {"name": options["name"]}
     if present is not None:
         merged = service_document(present)
@@ -189,12 +191,12 @@ def _requests(options: Mapping[str, Any], status: ServiceStatus | None) -> dict[
     return asked
 
 
-def _left_running(name: str, wanted: Wanted) -> list[str]:
+def _left_running(name: str, desired: DesiredState) -> list[str]:
     """Return a warning if services that start after this one are kept running without it."""
     left = [
         one
-        for one in sorted(wanted.dependents(name))
-        if wanted.services[one].state == STARTED and not wanted.services[one].ignored
+        for one in sorted(desired.dependents(name))
+        if desired.services[one].state == STARTED and not desired.services[one].ignored
     ]
     if not left:
         return []
@@ -214,16 +216,16 @@ def _refuse_replaced(before: Service | None, after: Service | None) -> None:
     raise InputError("name", before.id, f"a service that is new, as replace is false; {how}")
 
 
-def _service(wanted: Wanted, name: str) -> object:
+def _service(desired: DesiredState, name: str) -> object:
     """Return a service without its secrets."""
-    service = wanted.services.get(name)
+    service = desired.services.get(name)
     return without_secrets(service_document(service)) if service is not None else None
 
 
-def _missing(name: str, wanted: str, state: ClusterState) -> str:
-    """Return why a service is not in the state *wanted*; raise for one in error."""
+def _missing(name: str, desired: str, state: ClusterState) -> str:
+    """Return why a service is not in the state *desired*; raise for one in error."""
     status = state.services.get(name)
-    if (wanted == "absent") if status is None else (status.state == wanted):
+    if (desired == "absent") if status is None else (status.state == desired):
         return ""
     held = state.why_held()
     if held:
@@ -236,6 +238,6 @@ def _missing(name: str, wanted: str, state: ClusterState) -> str:
         text = f"Service {name!r} is {status.state.value}: {status.why}"
     # Without its digest an error is being undone: what may still run is stopped again.
     final = status is not None and status.state is ServiceState.ERROR and status.digest
-    if wanted == STARTED and final:
+    if desired == STARTED and final:
         raise no_use(text)
     return text

@@ -54,7 +54,7 @@ def read_history(configuration: NodeConfiguration) -> dict[str, Any]:
         services = set(state.services)
         # None is declared if the configuration is damaged.
         with suppress(StorageError):
-            services.update(storage.read_wanted()[0].services)
+            services.update(storage.read_desired()[0].services)
     events = [event_document(event) for event in state.events]
     return {"events": events, "services": sorted(services)}
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...cluster.model.desired import Wanted
-from ...cluster.model.observed import NodeSeen, Seen
+from ...cluster.model.desired import DesiredState
+from ...cluster.model.observed import ObservedNode, ObservedState
 from ...cluster.model.state import ClusterState
 from ...cluster.model.states import CHANGING
 from ...errors import HoldfastError, StorageError
@@ -76,7 +76,10 @@ def mode_since(node: str, state: ClusterState) -> float:
 
 
 def blocked_drains(
-    configuration: NodeConfiguration, storage: ClusterStorage, state: ClusterState, wanted: Wanted
+    configuration: NodeConfiguration,
+    storage: ClusterStorage,
+    state: ClusterState,
+    desired: DesiredState,
 ) -> dict[str, Mapping[str, str]]:
     """Return the services that cannot leave a drained node, each with the reason, by node.
 
@@ -84,16 +87,16 @@ def blocked_drains(
     """
     stuck = {
         node: left
-        for node in sorted(wanted.maintenance)
+        for node in sorted(desired.maintenance)
         if node in configuration.members and (left := _left_behind(node, state))
     }
     if not stuck:
         return {}
     from ..forecast.moves import emptied
 
-    nodes = {name: _seen(storage, one.host_id) for name, one in configuration.members.items()}
-    seen = Seen(time.monotonic(), time.time(), wanted, 0, nodes)
-    blocked = emptied(state, seen, sorted(stuck))[0].blocked
+    nodes = {name: _observed(storage, one.host_id) for name, one in configuration.members.items()}
+    observed = ObservedState(time.monotonic(), time.time(), desired, 0, nodes)
+    blocked = emptied(state, observed, sorted(stuck))[0].blocked
     return {
         node: {one: blocked[one] for one in left if one in blocked} for node, left in stuck.items()
     }
@@ -104,8 +107,8 @@ def _left_behind(node: str, state: ClusterState) -> list[str]:
     return [one for one in state.services_on(node) if state.services[one].state not in CHANGING]
 
 
-def _seen(storage: ClusterStorage, host_id: int) -> NodeSeen:
+def _observed(storage: ClusterStorage, host_id: int) -> ObservedNode:
     try:
-        return NodeSeen(0.0, report=storage.read_report(host_id))
+        return ObservedNode(0.0, report=storage.read_report(host_id))
     except StorageError as error:
-        return NodeSeen(0.0, problem=str(error))
+        return ObservedNode(0.0, problem=str(error))

@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import asdict, replace
 from typing import Any
 
-from ...cluster.model.desired import Wanted
+from ...cluster.model.desired import DesiredState
 from ...cluster.model.inline_secrets import inline_secret_names
 from ...cluster.model.maintenance import Maintenance, maintenance_document
 from ...cluster.model.observed import HostState
@@ -81,14 +81,14 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
     reports, troubles = _reports(configuration, storage, board)
     records = read_records(configuration, storage, reports)
     state = records.state or ClusterState()
-    declared = records.wanted
-    wanted = declared.in_force(state.ended)
+    declared = records.desired
+    desired = declared.in_force(state.ended)
     leases = storage.leases.hosts()
     _add_troubles(troubles, configuration, board, reports, state)
-    blocked = blocked_drains(configuration, storage, state, wanted)
+    blocked = blocked_drains(configuration, storage, state, desired)
     nodes = {
         name: {
-            **_node(name, state, wanted, reports.get(name)),
+            **_node(name, state, desired, reports.get(name)),
             **unknown_node(name, member, state),
             "host_id": member.host_id,
             "address": member.address,
@@ -103,16 +103,16 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
     if configuration.authentication is Policy.ENFORCE:
         # The block only shows what holds.
         believed = replace(board, global_block=GlobalBlock())
-    hold = global_maintenance(believed, state, wanted)
+    hold = global_maintenance(believed, state, desired)
     result = {
         "cluster": configuration.cluster,
         "backend": configuration.backend,
         "at": time.time(),
         "global_maintenance": hold is not None,
         "maintenance": maintenance_document(hold) if hold is not None else None,
-        "disarm": disarm_document(state, wanted),
-        "policy": policy_document(wanted.policy),
-        "config_version": wanted.version,
+        "disarm": disarm_document(state, desired),
+        "policy": policy_document(desired.policy),
+        "config_version": desired.version,
         "config_taken_up": state.config_version,
         "generation": state.generation,
         "manager_epoch": state.epoch,
@@ -129,8 +129,8 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
         "manager": _lease(configuration, storage, state, MANAGER_LEASE),
         "configuration_lease": _lease(configuration, storage, state, CONFIGURATION_LEASE),
         "nodes": nodes,
-        "services": _services(state, wanted, reports),
-        "rules": [rule_document(rule) for rule in wanted.rules()],
+        "services": _services(state, desired, reports),
+        "rules": [rule_document(rule) for rule in desired.rules()],
         "failovers": [_failover(one) for one in map(asdict, state.failovers)],
         "events": [event_document(event) for event in state.events[-EVENTS_SHOWN:]],
     }
@@ -162,14 +162,14 @@ def _add_troubles(
         troubles.setdefault(configuration.node, text)
 
 
-def disarm_document(state: ClusterState, wanted: Wanted) -> dict[str, Any] | None:
+def disarm_document(state: ClusterState, desired: DesiredState) -> dict[str, Any] | None:
     """Return state, mode and reason of the disarmed cluster; None while it is armed.
 
     Owner, reason and begin are empty, or 0, where they are not known.
     """
     if not state.disarm:
         return None
-    by = wanted.disarmed_by or Maintenance()
+    by = desired.disarmed_by or Maintenance()
     return {
         "state": clean(state.disarm),
         "mode": clean(state.disarm_mode),
@@ -180,13 +180,15 @@ def disarm_document(state: ClusterState, wanted: Wanted) -> dict[str, Any] | Non
     }
 
 
-def global_maintenance(board: Board, state: ClusterState, wanted: Wanted) -> Maintenance | None:
+def global_maintenance(
+    board: Board, state: ClusterState, desired: DesiredState
+) -> Maintenance | None:
     """Return the global maintenance in force, None without.
 
-    *wanted* is what is in force of the configuration.  One that is on the whiteboard alone has no
+    *desired* is what is in force of the configuration.  One that is on the whiteboard alone has no
     owner and no begin.
     """
-    known = wanted.global_maintenance or state.hold
+    known = desired.global_maintenance or state.hold
     if known is not None:
         return known
     if board.global_block is None:
@@ -217,9 +219,11 @@ def _reports(
     return reports, troubles
 
 
-def _node(name: str, state: ClusterState, wanted: Wanted, report: Sight | None) -> dict[str, Any]:
+def _node(
+    name: str, state: ClusterState, desired: DesiredState, report: Sight | None
+) -> dict[str, Any]:
     status = state.nodes.get(name, NodeStatus())
-    maintenance = wanted.maintenance.get(name)
+    maintenance = desired.maintenance.get(name)
     return {
         "state": status.state.value,
         "reason": status.reason,
@@ -236,7 +240,7 @@ def _node(name: str, state: ClusterState, wanted: Wanted, report: Sight | None) 
 
 
 def _services(
-    state: ClusterState, wanted: Wanted, reports: dict[str, Sight]
+    state: ClusterState, desired: DesiredState, reports: dict[str, Sight]
 ) -> dict[str, dict[str, Any]]:
     dead = {name for name, status in state.nodes.items() if status.state is NodeState.OFF}
     local: dict[str, dict[str, str]] = {}
@@ -246,9 +250,9 @@ def _services(
                 local.setdefault(service_id, {})[name] = one
     services: dict[str, dict[str, Any]] = {}
     choices = last_choices(state.events)
-    for service_id in sorted({*wanted.services, *state.services}):
+    for service_id in sorted({*desired.services, *state.services}):
         status = state.services.get(service_id, ServiceStatus(ServiceState.PROBE))
-        definition = wanted.services.get(service_id)
+        definition = desired.services.get(service_id)
         here = local.get(service_id, {})
         services[service_id] = {
             "state": status.state.value,
@@ -257,7 +261,7 @@ def _services(
             "target": status.target,
             "since": status.since,
             "reason": status.why,
-            "pinned": wanted.pins.get(service_id, ""),
+            "pinned": desired.pins.get(service_id, ""),
             "failed_nodes": list(status.failed_nodes),
             "choice": choices.get(service_id),
             "resources": [

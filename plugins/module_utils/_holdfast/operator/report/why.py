@@ -16,10 +16,10 @@ from typing import Any
 
 from ...cluster.crm.selection import better_place, choose
 from ...cluster.lrm.commands import stops_first
-from ...cluster.model.desired import Wanted
+from ...cluster.model.desired import DesiredState
 from ...cluster.model.desired_codec import request_document
 from ...cluster.model.maintenance import maintenance_document, maintenance_from_document, told, utc
-from ...cluster.model.observed import Seen
+from ...cluster.model.observed import ObservedState
 from ...cluster.model.rules import rule_document
 from ...cluster.model.service import STARTED, STOPPED
 from ...cluster.model.state import ClusterState, NodeStatus, ServiceStatus
@@ -40,57 +40,62 @@ def read_why(configuration: NodeConfiguration, subject: str) -> dict[str, Any]:
 
     with closing(ClusterStorage(configuration)) as storage:
         managed = storage.leases.holder(MANAGER_LEASE).active
-    state, seen = look(configuration)
-    wanted = seen.wanted
-    if subject in wanted.services or subject in state.services:
-        return why_service(subject, state, seen, time.time(), managed=managed)
+    state, observed = look(configuration)
+    desired = observed.desired
+    if subject in desired.services or subject in state.services:
+        return why_service(subject, state, observed, time.time(), managed=managed)
     if subject in configuration.members or subject in state.nodes:
-        return why_node(subject, state, wanted, time.time(), managed=managed)
-    known = [*wanted.services, *configuration.members]
+        return why_node(subject, state, desired, time.time(), managed=managed)
+    known = [*desired.services, *configuration.members]
     raise unknown_name(subject, "SERVICE|NODE", known, "the id of a service or the name of a node")
 
 
 def why_service(
-    name: str, state: ClusterState, seen: Seen, at: float, *, managed: bool | None = True
+    name: str,
+    state: ClusterState,
+    observed: ObservedState,
+    at: float,
+    *,
+    managed: bool | None = True,
 ) -> dict[str, Any]:
     """Return why a service is in its state and on its node; see docs/status.md.
 
     *managed* is whether a node holds the manager lease, None if that is not known.
     """
-    wanted = seen.wanted
+    desired = observed.desired
     status = state.services.get(name, ServiceStatus(ServiceState.PROBE))
-    definition = wanted.services.get(name)
-    request = wanted.requests.get(name)
+    definition = desired.services.get(name)
+    request = desired.requests.get(name)
     return {
         "kind": "service",
         "name": name,
         "at": at,
-        "held": _held(state, wanted, managed),
+        "held": _held(state, desired, managed),
         "state": status.state.value,
         "wanted": definition.state if definition is not None else "absent",
         "node": status.node,
         "target": status.target,
         "since": status.since,
-        "now": reason_now(name, state, seen) if managed else "",
-        "others": _other_nodes(name, state, seen) if managed else {},
+        "now": reason_now(name, state, observed) if managed else "",
+        "others": _other_nodes(name, state, observed) if managed else {},
         "reason": status.why or "not looked at by a manager yet",
         "choice": last_choices(state.events).get(name),
         "failed_nodes": list(status.failed_nodes),
         "crashes": status.crashes,
         "not_before": status.not_before,
-        "pinned": wanted.pins.get(name, ""),
+        "pinned": desired.pins.get(name, ""),
         "after": list(definition.after) if definition is not None else [],
-        "stops_after": stops_first(name, state, wanted),
-        "rules": [rule_document(rule) for rule in wanted.rules() if name in rule.services],
+        "stops_after": stops_first(name, state, desired),
+        "rules": [rule_document(rule) for rule in desired.rules() if name in rule.services],
         "request": request_document(request) if request is not None else None,
         "request_heard": request is not None and status.request >= request.made,
         "history": [event_document(one) for one in state.events if one.service == name],
     }
 
 
-def reason_now(name: str, state: ClusterState, seen: Seen) -> str:
+def reason_now(name: str, state: ClusterState, observed: ObservedState) -> str:
     """Return why a service is where it is, by what holds now; empty for one that is changing."""
-    status, definition = state.services.get(name), seen.wanted.services.get(name)
+    status, definition = state.services.get(name), observed.desired.services.get(name)
     if state.why_held():
         return f"it is left as it is: {state.why_held()}"
     if definition is not None and definition.ignored:
@@ -100,12 +105,12 @@ def reason_now(name: str, state: ClusterState, seen: Seen) -> str:
     if definition.state == STOPPED and status.state is ServiceState.STOPPED:
         return "it is declared to be stopped"
     if status.state is ServiceState.STARTED and definition.state == STARTED:
-        better = better_place(name, state, seen)
+        better = better_place(name, state, observed)
         if better is None:
             return "it stays: no other node is preferred"
         return f"it is to move to {better.node}: {better.reason}" if better.node else better.reason
     if status.state in _PLACED_NEXT and definition.state == STARTED:
-        choice = choose(name, state, seen)
+        choice = choose(name, state, observed)
         return f"it would start on {choice.node}: {choice.reason}" if choice.node else choice.reason
     return status.why
 
@@ -114,29 +119,29 @@ _PLACED_NEXT = (ServiceState.STOPPED, ServiceState.RECOVERY, ServiceState.REQUES
 """States of a service for which a node is chosen next."""
 
 
-def _other_nodes(name: str, state: ClusterState, seen: Seen) -> dict[str, str]:
+def _other_nodes(name: str, state: ClusterState, observed: ObservedState) -> dict[str, str]:
     """Return for each other node why the service cannot run there now; empty if it can."""
     if name not in state.services:
         return {}
-    choice = choose(name, state, seen)
-    others = set(seen.nodes) - {state.services[name].node}
+    choice = choose(name, state, observed)
+    others = set(observed.nodes) - {state.services[name].node}
     return {node: choice.rejected.get(node, "") for node in sorted(others)}
 
 
 def why_node(
-    name: str, state: ClusterState, wanted: Wanted, at: float, *, managed: bool | None = True
+    name: str, state: ClusterState, desired: DesiredState, at: float, *, managed: bool | None = True
 ) -> dict[str, Any]:
     """Return why a node is in its state, and why each of its services; see docs/status.md.
 
     *managed* is as in ``why_service``.
     """
     status = state.nodes.get(name, NodeStatus())
-    maintenance = wanted.maintenance.get(name)
+    maintenance = desired.maintenance.get(name)
     return {
         "kind": "node",
         "name": name,
         "at": at,
-        "held": _held(state, wanted, managed),
+        "held": _held(state, desired, managed),
         "state": status.state.value,
         "since": status.since,
         "reason": status.reason or "nothing speaks against it",
@@ -222,7 +227,7 @@ def _node_lines(why: dict[str, Any]) -> list[tuple[str, str]]:
     return lines
 
 
-def _held(state: ClusterState, wanted: Wanted, managed: bool | None) -> str:
+def _held(state: ClusterState, desired: DesiredState, managed: bool | None) -> str:
     """Return why nothing is done in the whole cluster; empty without a reason."""
     unmanaged = ""
     if managed is None:
@@ -232,15 +237,15 @@ def _held(state: ClusterState, wanted: Wanted, managed: bool | None) -> str:
         )
     elif not managed:
         unmanaged = "no node holds the manager lease: this is what the last manager wrote"
-    return "; ".join(one for one in (unmanaged, _kept(state, wanted)) if one)
+    return "; ".join(one for one in (unmanaged, _kept(state, desired)) if one)
 
 
-def _kept(state: ClusterState, wanted: Wanted) -> str:
+def _kept(state: ClusterState, desired: DesiredState) -> str:
     if state.hold is not None:
         return f"nothing is done in global maintenance ({told(state.hold)})"
     if state.disarm:
         waits = f"; waits for {state.disarm_waits}" if state.disarm_waits else ""
-        by = f": {told(wanted.disarmed_by)}" if wanted.disarmed_by is not None else ""
+        by = f": {told(desired.disarmed_by)}" if desired.disarmed_by is not None else ""
         return f"nothing is done, the cluster is {state.disarm} ({state.disarm_mode}{by}){waits}"
     return ""
 

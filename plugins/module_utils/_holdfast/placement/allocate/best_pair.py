@@ -218,8 +218,8 @@ def _kinds(
     """
     kinds: list[Kind] = []
     begin = 0
-    wanted = {node.index for node in possible}
-    places = [place for place, node in enumerate(nodes) if node.index in wanted]
+    desired = {node.index for node in possible}
+    places = [place for place, node in enumerate(nodes) if node.index in desired]
     order = sorted(places, key=bounds.__getitem__)
     for end in range(1, len(order) + 1):
         bound = bounds[order[begin]]

@@ -26,12 +26,12 @@ WITHOUT_END = 1 << 60
 
 def is_dedicated(cluster: Cluster, group: str | None) -> bool:
     """Return whether all nodes of *group*, or of all groups to place in, are exclusive."""
-    wanted = {
+    desired = {
         each.index
         for each in cluster.groups
         if (each.placing != UNALLOCABLE if group is None else each.name == group)
     }
-    return all(node.exclusive or node.group not in wanted for node in cluster.nodes)
+    return all(node.exclusive or node.group not in desired for node in cluster.nodes)
 
 
 def choose_single(nodes: Sequence[Node], new: Instance, force: bool) -> Solution:

@@ -86,8 +86,8 @@ class Planner:
     def descend(self) -> None:
         """Make moves until no single one gains enough; from then on every node stays losable."""
         while self._room(1) and self._search.value > self._aims.good_score:
-            wanted = self._aims.wanted(self._search.value, 0)
-            choices = self._search.best(wanted, self._refuses, self._pays)
+            desired = self._aims.desired(self._search.value, 0)
+            choices = self._search.best(desired, self._refuses, self._pays)
             # Without a price, of moves that are equal but for rounding hbal's.
             equals = choices[:1] if self._priced else choices
             best = first_best(self._search, self._search.value, equals)
@@ -113,7 +113,7 @@ class Planner:
         """Return whether a move gains enough for the data that it copies."""
         data = copied(self._search.instances[choice.instance], choice.kind)
         gain = self._search.value - choice.score
-        return gain >= self._aims.wanted(self._search.value, data)
+        return gain >= self._aims.desired(self._search.value, data)
 
     def _take(self, choice: Choice) -> None:
         before = self._search.instances[choice.instance]
@@ -146,7 +146,7 @@ class Planner:
             undo = search.undo_of(first.moved)
             data = copied(search.instances[index], kind)
             self._take(first)
-            gain = max(self._aims.wanted(value, data), PAIR_GAIN * value)
+            gain = max(self._aims.desired(value, data), PAIR_GAIN * value)
             choices = search.best(
                 search.value - value + gain,
                 self._refuses,
@@ -222,8 +222,8 @@ class Planner:
             return again or self._refuses(index, moved)
 
         for _turn in range(REFILLS):
-            wanted = self._aims.wanted(search.value, 0)
-            choices = search.best(wanted, refuses if len(undo) == 1 else self._refuses, self._pays)
+            desired = self._aims.desired(search.value, 0)
+            choices = search.best(desired, refuses if len(undo) == 1 else self._refuses, self._pays)
             if not choices:
                 break
             undo.append(search.undo_of(choices[0].moved))
@@ -233,7 +233,7 @@ class Planner:
         after = self._once()
         if len(undo) == 1 or after.score > limit.score or after.moves > limit.moves:
             return False
-        return not search.best(self._aims.wanted(search.value, 0), self._refuses, self._pays)
+        return not search.best(self._aims.desired(search.value, 0), self._refuses, self._pays)
 
     def _once(self) -> Worth:
         """Return the result of the plan so far with each instance moved once."""

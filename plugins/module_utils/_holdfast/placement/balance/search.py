@@ -295,7 +295,7 @@ class PlanLimits:
             self.keep_n1,
         )
 
-    def wanted(self, score: float, mebibytes: int) -> float:
+    def desired(self, score: float, mebibytes: int) -> float:
         """Return the least gain of a move that copies *mebibytes*, from the score *score*."""
         least = max(LEAST_GAIN, self.fair_gain if score <= self.fair_score else 0.0)
         return least + self.gain_per_gib * mebibytes / 1024

@@ -90,20 +90,20 @@ def set_processor_loads(cluster: Cluster, loads: dict[str, float]) -> None:
             instance.cpu_load = node.cpu_load * share
 
 
-def choose_group(cluster: Cluster, wanted: str | None) -> int:
-    """Return the number of the one group, or of that with the name or uuid *wanted*."""
+def choose_group(cluster: Cluster, desired: str | None) -> int:
+    """Return the number of the one group, or of that with the name or uuid *desired*."""
     used = sorted({node.group for node in cluster.nodes})
-    if wanted is None:
+    if desired is None:
         if len(used) == 1:
             return used[0]
         names = "".join([f"  {cluster.groups[index].name}\n" for index in used])
         raise ClusterDataError(f"Found multiple node groups:\n{names}Error: Aborting.")
     for group in cluster.groups:
-        if wanted in (group.name, group.uuid):
+        if desired in (group.name, group.uuid):
             return group.index
     names = "".join([f"  {group.name}\n" for group in cluster.groups])
     raise ClusterDataError(
-        f"Node group {wanted} not found. Node group list is:\n{names}Error: Aborting."
+        f"Node group {desired} not found. Node group list is:\n{names}Error: Aborting."
     )
 
 
@@ -120,9 +120,9 @@ def choose_instances(
         raise ClusterDataError(
             f"failed to load data, aborting: Unknown instance(s): {quoted_list(unknown)}"
         )
-    wanted = frozenset([found for name in selected for found in known[name]])
+    desired = frozenset([found for name in selected for found in known[name]])
     unwanted = frozenset([found for name in excluded for found in known[name]])
-    return lambda name: (not selected or name in wanted) and name not in unwanted
+    return lambda name: (not selected or name in desired) and name not in unwanted
 
 
 def _find(cluster: Cluster, name: str) -> list[str]:

@@ -279,13 +279,13 @@ def _reached(
     groups = _records(message.get("nodegroups"))
     for data in _new_instances(message):
         name = str(data.get("name", ""))
-        wanted = {each.network for each in _interfaces_of(name, data, True)} - {""}
+        desired = {each.network for each in _interfaces_of(name, data, True)} - {""}
         reached[name] = [
             str(group.get("name", uuid))
             for uuid, group in groups.items()
-            if wanted <= {str(each) for each in group.get("networks") or ()}
+            if desired <= {str(each) for each in group.get("networks") or ()}
         ]
         if not reached[name]:
-            shown = ", ".join(sorted(names.get(uuid, uuid) for uuid in wanted))
+            shown = ", ".join(sorted(names.get(uuid, uuid) for uuid in desired))
             report.problems.append(f"{name}: no node group has all its networks ({shown})")
     return reached

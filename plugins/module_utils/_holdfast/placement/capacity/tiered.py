@@ -50,12 +50,12 @@ def _fill_smaller_and_smaller(
     most_anywhere = _most_anywhere(start.cluster)
     way: list[Size] = []
     outcome = start
-    wanted: Size | None = size
-    while wanted is not None:
+    desired: Size | None = size
+    while desired is not None:
         before = len(now.placed)
-        failures = tries.without_room(wanted) if way else None
+        failures = tries.without_room(desired) if way else None
         if failures is None:
-            now = fill_on(now, wanted, template, options, most)
+            now = fill_on(now, desired, template, options, most)
         else:
             now = replace(now, failures=failures)
         if most is not None and len(now.placed) >= most:
@@ -66,12 +66,12 @@ def _fill_smaller_and_smaller(
             outcome = now
         # The most frequent first, of equals the last of htools.
         ranked = sorted(FAILURES, key=lambda name: now.failures.get(name, 0))[::-1]
-        tries.kept_by[wanted] = ranked
-        way.append(wanted)
+        tries.kept_by[desired] = ranked
+        way.append(desired)
         # What is beyond all nodes and policies fails alike, however much it is.
-        wanted = wanted.last_beyond(ranked[0], most_anywhere).smaller(ranked[0])
-        while wanted is None and way:
-            wanted = tries.first_that_fits(way.pop())
+        desired = desired.last_beyond(ranked[0], most_anywhere).smaller(ranked[0])
+        while desired is None and way:
+            desired = tries.first_that_fits(way.pop())
     return outcome
 
 

@@ -101,12 +101,12 @@ def _placed(cluster: Cluster, request: Request, options: Options) -> Any:
     """Return the cluster after all placements of *request*, and each of them (`place_all`)."""
     from ..allocate.allocate import place_all
 
-    wanted = [
+    desired = [
         (each.instance, each.count, (options.better and each.own_group) or each.group)
         for each in request.placements
     ]
     several = request.kind == "multi-allocate"
-    return place_all(cluster, wanted, options, dedicated(cluster, request), several)
+    return place_all(cluster, desired, options, dedicated(cluster, request), several)
 
 
 def _multi_allocate(cluster: Cluster, request: Request, options: Options) -> Answer:

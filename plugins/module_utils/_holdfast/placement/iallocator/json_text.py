@@ -200,11 +200,11 @@ def number(value: Any) -> float:
     raise ClusterDataError("Unable to read Double")
 
 
-def _taking(wanted: type[Value], refusal: str) -> Callable[[Any], Value]:
+def _taking(desired: type[Value], refusal: str) -> Callable[[Any], Value]:
     """Return a reader that takes a value of one type, and refuses others with *refusal*."""
 
     def read(value: Any) -> Value:
-        if isinstance(value, wanted):
+        if isinstance(value, desired):
             return value
         raise ClusterDataError(refusal)
 

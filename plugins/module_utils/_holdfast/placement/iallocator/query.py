@@ -195,18 +195,18 @@ def read_asked(asked: Record, cluster: Cluster, rules: TagRules) -> Request:
     return reader.request
 
 
-def _find(cluster: Cluster, known: list[str], wanted: list[str]) -> list[int]:
-    """Return the numbers that the names *wanted*, of nodes or of instances, have in *known*.
+def _find(cluster: Cluster, known: list[str], desired: list[str]) -> list[int]:
+    """Return the numbers that the names *desired*, of nodes or of instances, have in *known*.
 
     A name may leave out the domain that all names of the cluster share.  Raises
     `ClusterDataError` for a name that is not exactly one's.
     """
-    if not wanted:
+    if not desired:
         return []
     domain = cluster.domain()
     numbers = dict(zip(known, range(len(known))))
     found: list[int] = []
-    for name in wanted:
+    for name in desired:
         full = {numbers[each] for each in (name, name + domain) if each in numbers}
         if len(full) != 1:
             raise ClusterDataError(f"Wrong number of elems found with name {name}")

@@ -60,8 +60,8 @@ class Kind:
         tried = self._propose(state, orders, draw, self._count, self._burst, temperature)
         self._proposed = 0.9 * self._proposed + tried.proposed
         self._fitting = 0.9 * self._fitting + tried.fitting
-        wanted = int(FITTING_WANTED * self._proposed / max(1.0, self._fitting))
-        self._burst = min(self._most, max(FEWEST, wanted))
+        desired = int(FITTING_WANTED * self._proposed / max(1.0, self._fitting))
+        self._burst = min(self._most, max(FEWEST, desired))
         work = TAKEN * self._count + PROPOSED * tried.proposed
         work += FITTING * tried.fitting + MADE * tried.made
         self.turns += work / self._share

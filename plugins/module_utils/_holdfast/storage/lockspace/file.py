@@ -222,7 +222,7 @@ def locked_host_ids(path: str, max_hosts: int) -> frozenset[int]:
 
 
 @dataclass(frozen=True)
-class LockspaceSeen:
+class ObservedLockspace:
     """Two reads of a lockspace ``seconds`` apart, the same with 0, and the leases beside it.
 
     ``locked`` are the host ids whose leases a process of this machine locks.
@@ -236,9 +236,9 @@ class LockspaceSeen:
     lease_problems: tuple[str, ...] = ()
 
 
-def see_lockspace(
+def observe_lockspace(
     paths: ClusterPaths, seconds: float, sleep: Callable[[float], None] = time.sleep
-) -> LockspaceSeen | None:
+) -> ObservedLockspace | None:
     """Read the lockspace of a cluster, twice with *seconds* between; None when there is none."""
     if not exists(paths.lockspace):
         return None
@@ -248,17 +248,17 @@ def see_lockspace(
         second = read_lockspace(paths.lockspace)
     leases, problems = _read_leases(paths.leases)
     locked = locked_host_ids(paths.lockspace, second.max_hosts)
-    return LockspaceSeen(first, second, seconds, locked, leases, problems)
+    return ObservedLockspace(first, second, seconds, locked, leases, problems)
 
 
-def view_lockspace(seen: LockspaceSeen) -> dict[str, object]:
+def view_lockspace(observed: ObservedLockspace) -> dict[str, object]:
     """Return the reads as plain data.
 
     A host is ``live`` when its lease changed between the reads; None after one read.
     ``dead_after`` is the seconds without renewal after which it counts as dead, with the longest
     watchdog timeout there is: its own is not on the storage.
     """
-    hosts = seen.second
+    hosts = observed.second
     return {
         "lockspace": hosts.lockspace,
         "io_timeout": hosts.io_timeout,
@@ -273,9 +273,9 @@ def view_lockspace(seen: LockspaceSeen) -> dict[str, object]:
                 "timestamp": lease.timestamp,
                 "io_timeout": lease.io_timeout,
                 "held": not lease.free,
-                "live": _live(host_id, seen),
-                "state": _state(lease, seen),
-                "locked": host_id in seen.locked,
+                "live": _live(host_id, observed),
+                "state": _state(lease, observed),
+                "locked": host_id in observed.locked,
                 "dead_after": LeaseTiming(lease.io_timeout).dead_seconds,
             }
             for host_id, lease in sorted(hosts.leases.items())
@@ -289,13 +289,13 @@ def view_lockspace(seen: LockspaceSeen) -> dict[str, object]:
                 "timestamp": lease.timestamp,
                 "held": not lease.free,
             }
-            for lease in seen.leases
+            for lease in observed.leases
         ],
         "problems": [
             {"host_id": host_id, "problem": problem}
             for host_id, problem in sorted(hosts.problems.items())
         ]
-        + [{"host_id": None, "problem": problem} for problem in seen.lease_problems],
+        + [{"host_id": None, "problem": problem} for problem in observed.lease_problems],
     }
 
 
@@ -326,21 +326,21 @@ def _read_leases(path: str) -> tuple[tuple[ResourceLease, ...], tuple[str, ...]]
     return tuple(leases), tuple(problems)
 
 
-def _live(host_id: int, seen: LockspaceSeen) -> bool | None:
+def _live(host_id: int, observed: ObservedLockspace) -> bool | None:
     """Return whether the host's lease changed between the reads."""
-    if not seen.seconds:
+    if not observed.seconds:
         return None
-    lease = seen.second.leases[host_id]
-    return not lease.free and seen.first.leases.get(host_id) != lease
+    lease = observed.second.leases[host_id]
+    return not lease.free and observed.first.leases.get(host_id) != lease
 
 
-def _state(lease: DeltaLease, seen: LockspaceSeen) -> str | None:
+def _state(lease: DeltaLease, observed: ObservedLockspace) -> str | None:
     """Return free, live, fail or dead; None when the reads are too close to know."""
     if lease.free:
         return "free"
-    if _live(lease.host_id, seen):
+    if _live(lease.host_id, observed):
         return "live"
     timing = LeaseTiming(lease.io_timeout)
-    if seen.seconds >= timing.dead_seconds:
+    if observed.seconds >= timing.dead_seconds:
         return "dead"
-    return "fail" if seen.seconds >= timing.fail_seconds else None
+    return "fail" if observed.seconds >= timing.fail_seconds else None

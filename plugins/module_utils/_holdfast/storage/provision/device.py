@@ -35,7 +35,7 @@ from .plan import Plan, Step
 
 
 @dataclass(frozen=True)
-class DeviceWanted:
+class DesiredDevice:
     """The desired device; ``max_hosts`` and ``record_sizes`` are what it must have room for."""
 
     name: str
@@ -46,7 +46,7 @@ class DeviceWanted:
 
 
 @dataclass(frozen=True)
-class DeviceFound:
+class ExistingDevice:
     """What there is on a device.
 
     ``header`` is None without one; then ``obstacle`` is why it must not get one, "" if it may.
@@ -59,7 +59,7 @@ class DeviceFound:
     problem: str = ""
 
 
-def look_device(path: str, name: str) -> DeviceFound:
+def look_device(path: str, name: str) -> ExistingDevice:
     """Return what there is on the device at *path*.
 
     Raises ``StorageError`` when *path* is no block device, and when the device is that of another
@@ -74,7 +74,7 @@ def look_device(path: str, name: str) -> DeviceFound:
     try:
         facts = read_facts(descriptor, path)
         if facts.size < GRAIN or facts.sector_size not in SECTOR_SIZES:
-            return DeviceFound(
+            return ExistingDevice(
                 facts,
                 obstacle=f"{path} has {facts.size} bytes in sectors of {facts.sector_size};"
                 f" expected at least {GRAIN} in sectors of 512 or 4096",
@@ -82,58 +82,58 @@ def look_device(path: str, name: str) -> DeviceFound:
         try:
             copies = decode_copies(read_header_data(descriptor, path), path)
         except FormatError as error:
-            return DeviceFound(facts, obstacle=signature(path) or str(error).rstrip("."))
+            return ExistingDevice(facts, obstacle=signature(path) or str(error).rstrip("."))
         if copies.header is None:
-            return DeviceFound(facts, obstacle=why_not_free(path, descriptor))
+            return ExistingDevice(facts, obstacle=why_not_free(path, descriptor))
     finally:
         os.close(descriptor)
     check_header(copies.header, facts, path, name)
-    return DeviceFound(facts, copies.header, problem=copies.problem)
+    return ExistingDevice(facts, copies.header, problem=copies.problem)
 
 
-def plan_device(wanted: DeviceWanted, found: DeviceFound) -> Plan:
-    """Return the step to the wanted device, if any.
+def plan_device(desired: DesiredDevice, existing: ExistingDevice) -> Plan:
+    """Return the step to the desired device, if any.
 
     Raises ``StorageError`` for a device that holds anything else, is read-only or too small, and
     for one that still has areas and is to be given up.
     """
-    before = state_of(found, wanted.path)
-    if not wanted.present:
-        return _removal(wanted, found, before)
-    header = found.header
+    before = state_of(existing, desired.path)
+    if not desired.present:
+        return _removal(desired, existing, before)
+    header = existing.header
     if header is None:
-        if found.obstacle:
-            raise StorageError(f"{found.obstacle}.")
-        _check_room(wanted, found.facts)
-        header = DeviceHeader(wanted.name, "", found.facts.sector_size)
-        return _changed("create", wanted.path, found, before, header)
-    if found.problem:
-        return _changed("repair", wanted.path, found, before, header)
+        if existing.obstacle:
+            raise StorageError(f"{existing.obstacle}.")
+        _check_room(desired, existing.facts)
+        header = DeviceHeader(desired.name, "", existing.facts.sector_size)
+        return _changed("create", desired.path, existing, before, header)
+    if existing.problem:
+        return _changed("repair", desired.path, existing, before, header)
     return Plan(before, before)
 
 
-def apply_device(plan: Plan, wanted: DeviceWanted) -> bool:
+def apply_device(plan: Plan, desired: DesiredDevice) -> bool:
     """Take the step of *plan*; return whether there was one.
 
     Before anything is written, and once more before the header is, the plan has to be the same.
     """
     for step in plan.steps:
-        with DeviceChange(wanted.path) as change:
-            _check_same(plan, wanted)
+        with DeviceChange(desired.path) as change:
+            _check_same(plan, desired)
             change.announce()
-            _check_same(plan, wanted)
+            _check_same(plan, desired)
             if step.action == "remove":
                 change.erase()
             else:
-                header = decode_copies(change.header_data(), wanted.path).header
-                new = DeviceHeader(wanted.name, str(uuid.uuid4()), change.facts().sector_size)
+                header = decode_copies(change.header_data(), desired.path).header
+                new = DeviceHeader(desired.name, str(uuid.uuid4()), change.facts().sector_size)
                 change.write_header(header or new)
     return plan.changed
 
 
-def state_of(found: DeviceFound, path: str) -> dict[str, object]:
+def state_of(existing: ExistingDevice, path: str) -> dict[str, object]:
     """Return the device as plain data; ``device`` is None without a header."""
-    header = found.header
+    header = existing.header
     if header is None:
         return {"device": None}
     end = max((area.end for area in header.areas.values()), default=GRAIN)
@@ -143,65 +143,65 @@ def state_of(found: DeviceFound, path: str) -> dict[str, object]:
             "cluster": header.cluster,
             "id": header.storage_id or None,
             "sector_size": header.sector_size,
-            "size": found.facts.size,
-            "free": max(found.facts.size - end, 0),
+            "size": existing.facts.size,
+            "free": max(existing.facts.size - end, 0),
             "areas": [
                 {"kind": kind, "offset": area.offset, "size": area.size}
                 for kind, area in sorted(header.areas.items(), key=lambda item: item[1].offset)
             ],
-            "problem": found.problem,
+            "problem": existing.problem,
         }
     }
 
 
-def _removal(wanted: DeviceWanted, found: DeviceFound, before: dict[str, object]) -> Plan:
+def _removal(desired: DesiredDevice, existing: ExistingDevice, before: dict[str, object]) -> Plan:
     """Return the plan that makes the header blank; a device without one is left alone."""
-    header = found.header
+    header = existing.header
     if header is None:
         return Plan(before, before)
     if header.areas:
         raise StorageError(
-            f"{wanted.path} still has {', '.join(sorted(header.areas))} of cluster"
+            f"{desired.path} still has {', '.join(sorted(header.areas))} of cluster"
             f" {header.cluster}; remove them first, with the modules metadata and lockspace."
         )
-    return _changed("remove", wanted.path, found, before, None)
+    return _changed("remove", desired.path, existing, before, None)
 
 
 def _changed(
     action: str,
     path: str,
-    found: DeviceFound,
+    existing: ExistingDevice,
     before: dict[str, object],
     header: DeviceHeader | None,
 ) -> Plan:
     """Return the plan with one step, after which the device has *header*."""
-    if found.facts.read_only:
+    if existing.facts.read_only:
         raise StorageError(f"{path} is read-only on this node; make it writable.")
-    after = state_of(replace(found, header=header, problem=""), path)
+    after = state_of(replace(existing, header=header, problem=""), path)
     return Plan(before, after, (Step(action, path),))
 
 
-def _check_same(plan: Plan, wanted: DeviceWanted) -> None:
+def _check_same(plan: Plan, desired: DesiredDevice) -> None:
     """Raise ``StorageError`` unless the device still is as *plan* found it."""
-    if plan_device(wanted, look_device(wanted.path, wanted.name)).before != plan.before:
-        raise StorageError(f"{wanted.path} was changed by another node meanwhile; run this again.")
+    if plan_device(desired, look_device(desired.path, desired.name)).before != plan.before:
+        raise StorageError(f"{desired.path} was changed by another node meanwhile; run this again.")
 
 
-def _check_room(wanted: DeviceWanted, facts: DeviceFacts) -> None:
+def _check_room(desired: DesiredDevice, facts: DeviceFacts) -> None:
     """Raise ``StorageError`` unless all storage files of the cluster fit on the device."""
-    whole_number(wanted.max_hosts, "max_hosts", 1, MAX_HOST_ID, "a number")
+    whole_number(desired.max_hosts, "max_hosts", 1, MAX_HOST_ID, "a number")
     area = WHOLE_AREA_BYTES[facts.sector_size]
-    sizes = {**DEFAULT_COPY_BYTES, **wanted.record_sizes}
+    sizes = {**DEFAULT_COPY_BYTES, **desired.record_sizes}
     files = (
         area,
         len(LEASE_NAMES) * area,
-        (wanted.max_hosts + 1) * BLOCK_BYTES,
-        Geometry(wanted.name, wanted.max_hosts, sizes).size,
+        (desired.max_hosts + 1) * BLOCK_BYTES,
+        Geometry(desired.name, desired.max_hosts, sizes).size,
     )
     needed = GRAIN + sum(-(-size // GRAIN) * GRAIN for size in files)
     if facts.size < needed:
         raise StorageError(
-            f"{wanted.path} is too small: it has {facts.size >> 20} MiB, and cluster {wanted.name}"
-            f" with {wanted.max_hosts} host ids needs {needed >> 20} MiB; use a larger device, or"
-            " a smaller max_hosts."
+            f"{desired.path} is too small: it has {facts.size >> 20} MiB, and cluster"
+            f" {desired.name} with {desired.max_hosts} host ids needs {needed >> 20} MiB; use a"
+            " larger device, or a smaller max_hosts."
         )

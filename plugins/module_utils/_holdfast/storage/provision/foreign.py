@@ -62,12 +62,12 @@ def signature(device: str) -> str:
             f"{device} cannot be examined: blkid ended with {outcome.exit_status}"
             f" ({outcome.stderr.strip() or 'it said nothing'})."
         )
-    found = dict(line.split("=", 1) for line in outcome.stdout.splitlines() if "=" in line)
-    if "PTTYPE" in found:
-        what = f"a partition table ({found['PTTYPE']})"
-    elif "TYPE" in found:
-        usage = _USAGES.get(found.get("USAGE", ""), "data of another program")
-        what = f"{usage} ({found['TYPE']})"
+    existing = dict(line.split("=", 1) for line in outcome.stdout.splitlines() if "=" in line)
+    if "PTTYPE" in existing:
+        what = f"a partition table ({existing['PTTYPE']})"
+    elif "TYPE" in existing:
+        usage = _USAGES.get(existing.get("USAGE", ""), "data of another program")
+        what = f"{usage} ({existing['TYPE']})"
     else:
         return ""
     return _left(f"{device} has {what}", "wipefs --all")

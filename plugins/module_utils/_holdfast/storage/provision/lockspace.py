@@ -27,7 +27,7 @@ DEFAULT_IO_TIMEOUT = 2
 
 
 @dataclass(frozen=True)
-class LockspaceWanted:
+class DesiredLockspace:
     """The desired lockspace and leases; a number that is None stays as it is.
 
     ``sector_size`` and ``area_bytes`` are sanlock's, for lockspace and leases alike.
@@ -42,7 +42,7 @@ class LockspaceWanted:
 
 
 @dataclass(frozen=True)
-class LockspaceFound:
+class ExistingLockspace:
     """What there is: contents, or the problem of a file that exists; and its users.
 
     ``device_sector`` is the sector size of the device that the files are on; None for a folder.
@@ -65,7 +65,7 @@ class LockspacePlan(Plan):
     layout: Layout = DEFAULT_LAYOUT
 
 
-def look_lockspace(paths: ClusterPaths) -> LockspaceFound:
+def look_lockspace(paths: ClusterPaths) -> ExistingLockspace:
     """Return what there is of lockspace and leases; raises ``StorageError`` if unreadable."""
     hosts = None
     hosts_problem = ""
@@ -86,7 +86,7 @@ def look_lockspace(paths: ClusterPaths) -> LockspaceFound:
             leases_problem = str(error)
         for start, _length in locked_ranges(paths.leases, 0, len(LEASE_NAMES) * MEBIBYTE):
             users.append(f"the holder of lease {LEASE_NAMES[start // MEBIBYTE]}")
-    return LockspaceFound(
+    return ExistingLockspace(
         hosts,
         hosts_problem,
         lease_names,
@@ -98,39 +98,39 @@ def look_lockspace(paths: ClusterPaths) -> LockspaceFound:
 
 
 def plan_lockspace(
-    wanted: LockspaceWanted, found: LockspaceFound, paths: ClusterPaths
+    desired: DesiredLockspace, existing: ExistingLockspace, paths: ClusterPaths
 ) -> LockspacePlan:
-    """Return the steps to the wanted lockspace and leases.
+    """Return the steps to the desired lockspace and leases.
 
     Unless forced, raises ``StorageError`` for a file of another format, name or geometry in the
     way, and ``LeaseError`` naming the users of a lockspace that would be replaced or removed.
     Raises ``InputError`` for an I/O timeout with which healthy nodes are reset, and for sizes
     that sanlock does not have.
     """
-    if wanted.io_timeout is not None:
-        checked_io_timeout(wanted.io_timeout)
-    layout = _wanted_layout(wanted, found)
-    if not wanted.present:
-        return _removal(wanted, found, paths)
+    if desired.io_timeout is not None:
+        checked_io_timeout(desired.io_timeout)
+    layout = _desired_layout(desired, existing)
+    if not desired.present:
+        return _removal(desired, existing, paths)
     steps = [
         step
         for step in (
-            _lockspace_step(wanted, found, layout, paths),
-            _leases_step(wanted, found, layout, paths),
+            _lockspace_step(desired, existing, layout, paths),
+            _leases_step(desired, existing, layout, paths),
         )
         if step is not None
     ]
     if any(step.action == "replace" for step in steps):
-        refuse_users(wanted.force, found.users, "recreated", paths)
-    io_timeout = wanted.io_timeout
+        refuse_users(desired.force, existing.users, "recreated", paths)
+    io_timeout = desired.io_timeout
     if io_timeout is None:
-        io_timeout = DEFAULT_IO_TIMEOUT if found.hosts is None else found.hosts.io_timeout
+        io_timeout = DEFAULT_IO_TIMEOUT if existing.hosts is None else existing.hosts.io_timeout
     after = {
-        "lockspace": _lockspace_state(paths, wanted.name, io_timeout, layout),
+        "lockspace": _lockspace_state(paths, desired.name, io_timeout, layout),
         "leases": {"path": paths.leases, "names": list(LEASE_NAMES)},
     }
     return LockspacePlan(
-        _state(found, paths),
+        _state(existing, paths),
         after,
         tuple(steps),
         sizes={
@@ -142,7 +142,7 @@ def plan_lockspace(
     )
 
 
-def apply_lockspace(plan: LockspacePlan, wanted: LockspaceWanted, paths: ClusterPaths) -> bool:
+def apply_lockspace(plan: LockspacePlan, desired: DesiredLockspace, paths: ClusterPaths) -> bool:
     """Take the steps of *plan*; return whether any of them changed something.
 
     A step whose file another node created in the meantime changes nothing.  A node could have
@@ -152,7 +152,7 @@ def apply_lockspace(plan: LockspacePlan, wanted: LockspaceWanted, paths: Cluster
     check_folder(plan, paths)
     guard = None
     destructive = any(step.action in ("replace", "remove") for step in plan.steps)
-    if destructive and not wanted.force and exists(paths.lockspace):
+    if destructive and not desired.force and exists(paths.lockspace):
         guard = KernelLock(paths.lockspace, 0, MEBIBYTE)
         if not guard.take():
             refuse_users(False, look_lockspace(paths).users, "changed", paths)
@@ -162,7 +162,7 @@ def apply_lockspace(plan: LockspacePlan, wanted: LockspaceWanted, paths: Cluster
         if guard is not None:
             refuse_users(False, lease_users(read_lockspace(paths.lockspace)), "changed", paths)
         for step in plan.steps:
-            changed |= _apply_step(step, plan, wanted.name, paths)
+            changed |= _apply_step(step, plan, desired.name, paths)
     finally:
         if guard is not None:
             guard.release()
@@ -178,26 +178,28 @@ def refuse_users(force: bool, users: Sequence[str], what: str, paths: ClusterPat
         )
 
 
-def refuse_use(force: bool, found: LockspaceFound, what: str, paths: ClusterPaths) -> None:
+def refuse_use(force: bool, existing: ExistingLockspace, what: str, paths: ClusterPaths) -> None:
     """Raise an error for a lockspace in use, or one that does not show whether it is."""
-    refuse_users(force, found.users, what, paths)
-    if found.hosts_problem and not force:
+    refuse_users(force, existing.users, what, paths)
+    if existing.hosts_problem and not force:
         raise StorageError(
-            f"{found.hosts_problem.rstrip('.')}; so it is not known whether the cluster is in"
+            f"{existing.hosts_problem.rstrip('.')}; so it is not known whether the cluster is in"
             f" use, and nothing is {what}. Use force if it is not."
         )
 
 
-def _removal(wanted: LockspaceWanted, found: LockspaceFound, paths: ClusterPaths) -> LockspacePlan:
+def _removal(
+    desired: DesiredLockspace, existing: ExistingLockspace, paths: ClusterPaths
+) -> LockspacePlan:
     """Return the plan that removes what there is."""
     steps = []
-    if found.hosts is not None or found.hosts_problem:
+    if existing.hosts is not None or existing.hosts_problem:
         steps.append(Step("remove", paths.lockspace))
-    if found.lease_names is not None or found.leases_problem:
+    if existing.lease_names is not None or existing.leases_problem:
         steps.append(Step("remove", paths.leases))
     if steps:
-        refuse_use(wanted.force, found, "removed", paths)
-    return LockspacePlan(_state(found, paths), {}, tuple(steps))
+        refuse_use(desired.force, existing, "removed", paths)
+    return LockspacePlan(_state(existing, paths), {}, tuple(steps))
 
 
 def _users(path: str, hosts: HostLeases | None) -> list[str]:
@@ -215,16 +217,16 @@ def _lockspace_of(paths: ClusterPaths) -> str:
     return Path(paths.lockspace).name[: -len(".lockspace")]
 
 
-def _wanted_layout(wanted: LockspaceWanted, found: LockspaceFound) -> Layout:
+def _desired_layout(desired: DesiredLockspace, existing: ExistingLockspace) -> Layout:
     """Return the desired sizes of lockspace and leases, by default the present ones."""
-    present = found.hosts.layout if found.hosts is not None else found.lease_layout
-    present = present or _device_layout(found.device_sector)
-    if wanted.sector_size not in (None, found.device_sector or wanted.sector_size):
+    present = existing.hosts.layout if existing.hosts is not None else existing.lease_layout
+    present = present or _device_layout(existing.device_sector)
+    if desired.sector_size not in (None, existing.device_sector or desired.sector_size):
         raise InputError(
-            "sector_size", wanted.sector_size, f"{found.device_sector}, the device's own"
+            "sector_size", desired.sector_size, f"{existing.device_sector}, the device's own"
         )
-    sector_size = wanted.sector_size or present.sector_size
-    area_bytes = wanted.area_bytes or (
+    sector_size = desired.sector_size or present.sector_size
+    area_bytes = desired.area_bytes or (
         present.area_bytes
         if sector_size == present.sector_size
         else WHOLE_AREA_BYTES.get(sector_size, 0)
@@ -273,52 +275,52 @@ def _lockspace_state(
     }
 
 
-def _state(found: LockspaceFound, paths: ClusterPaths) -> dict[str, object]:
+def _state(existing: ExistingLockspace, paths: ClusterPaths) -> dict[str, object]:
     """Return lockspace and leases as they are, as plain data."""
     state: dict[str, object] = {}
-    hosts = found.hosts
+    hosts = existing.hosts
     if hosts is not None:
         state["lockspace"] = _lockspace_state(
             paths, hosts.lockspace, hosts.io_timeout, hosts.layout
         )
-    elif found.hosts_problem:
-        state["lockspace"] = {"path": paths.lockspace, "problem": found.hosts_problem}
-    if found.lease_names is not None:
-        state["leases"] = {"path": paths.leases, "names": list(found.lease_names)}
-    elif found.leases_problem:
-        state["leases"] = {"path": paths.leases, "problem": found.leases_problem}
+    elif existing.hosts_problem:
+        state["lockspace"] = {"path": paths.lockspace, "problem": existing.hosts_problem}
+    if existing.lease_names is not None:
+        state["leases"] = {"path": paths.leases, "names": list(existing.lease_names)}
+    elif existing.leases_problem:
+        state["leases"] = {"path": paths.leases, "problem": existing.leases_problem}
     return state
 
 
 def _lockspace_step(
-    wanted: LockspaceWanted, found: LockspaceFound, layout: Layout, paths: ClusterPaths
+    desired: DesiredLockspace, existing: ExistingLockspace, layout: Layout, paths: ClusterPaths
 ) -> Step | None:
     """Return the step for the lockspace file, if any."""
-    hosts = found.hosts
+    hosts = existing.hosts
     if hosts is None:
-        return make(paths.lockspace, found.hosts_problem, wanted.force)
-    if hosts.lockspace != wanted.name:
+        return make(paths.lockspace, existing.hosts_problem, desired.force)
+    if hosts.lockspace != desired.name:
         problem = f"{paths.lockspace} is lockspace {hosts.lockspace}"
-        return make(paths.lockspace, problem, wanted.force)
+        return make(paths.lockspace, problem, desired.force)
     if hosts.layout != layout:
-        return make(paths.lockspace, _other_sizes(paths.lockspace, hosts.layout), wanted.force)
-    if wanted.io_timeout is not None and wanted.io_timeout != hosts.io_timeout:
+        return make(paths.lockspace, _other_sizes(paths.lockspace, hosts.layout), desired.force)
+    if desired.io_timeout is not None and desired.io_timeout != hosts.io_timeout:
         return Step("replace", paths.lockspace)
     return None
 
 
 def _leases_step(
-    wanted: LockspaceWanted, found: LockspaceFound, layout: Layout, paths: ClusterPaths
+    desired: DesiredLockspace, existing: ExistingLockspace, layout: Layout, paths: ClusterPaths
 ) -> Step | None:
     """Return the step for the leases file, if any.
 
     It stays when the lockspace is replaced: the version of the manager lease is the epoch, and
     records of an older epoch are refused.
     """
-    if found.lease_layout is None:
-        return make(paths.leases, found.leases_problem, wanted.force)
-    if found.lease_layout != layout:
-        return make(paths.leases, _other_sizes(paths.leases, found.lease_layout), wanted.force)
+    if existing.lease_layout is None:
+        return make(paths.leases, existing.leases_problem, desired.force)
+    if existing.lease_layout != layout:
+        return make(paths.leases, _other_sizes(paths.leases, existing.lease_layout), desired.force)
     return None
 
 

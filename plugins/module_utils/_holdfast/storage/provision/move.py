@@ -40,10 +40,10 @@ from ..record_format import Geometry, Kind
 from ..records import RecordFile
 from ..whiteboard.file import Whiteboard
 from ..whole_file import ClusterPaths, cluster_paths, create, remove, rename
-from .device import DeviceWanted, apply_device, look_device, plan_device
+from .device import DesiredDevice, apply_device, look_device, plan_device
 from .lockspace import look_lockspace, refuse_use, refuse_users
 from .plan import Plan, Step, check_folder
-from .records import OPTIONS, all_records, laid_out, nobody_joins, wanted_layout
+from .records import OPTIONS, all_records, desired_layout, laid_out, nobody_joins
 
 FILES = ("lockspace", "leases", "metadata", "state")
 
@@ -58,7 +58,7 @@ HEADER = "header"
 
 
 @dataclass(frozen=True)
-class MoveWanted:
+class DesiredPlace:
     """The desired place of a cluster; a number that is None stays as it is.
 
     ``prepare`` says that the place is only to be prepared, while the cluster runs.
@@ -102,7 +102,7 @@ class Copies:
 
 
 @dataclass(frozen=True)
-class MoveFound:
+class ExistingPlace:
     """What there is in both places: the kinds of the files of the cluster.
 
     ``copies`` is None if there is nothing to copy.  ``prepared`` says that the new place has a
@@ -115,118 +115,120 @@ class MoveFound:
     prepared: bool = False
 
 
-def look_move(wanted: MoveWanted) -> MoveFound:
+def look_move(desired: DesiredPlace) -> ExistingPlace:
     """Return what there is in both places.
 
     Raises ``InputError`` if they are the same, ``StorageError`` or ``FormatError`` for files that
     cannot be copied, and ``LeaseError`` while nodes use the old place, unless the new one is only
     to be prepared.
     """
-    _refuse_same(wanted)
-    source, target = _kinds(wanted.source, wanted.name), _kinds(wanted.target, wanted.name)
+    _refuse_same(desired)
+    source, target = _kinds(desired.source, desired.name), _kinds(desired.target, desired.name)
     if "lockspace" in target or not source & {"lockspace", MOVED}:
-        return MoveFound(source, target)
-    lockspace = wanted.old.lockspace if "lockspace" in source else wanted.moved
-    if not wanted.prepare:
-        used = look_lockspace(replace(wanted.old, lockspace=lockspace))
-        refuse_use(False, used, "moved", wanted.old)
-    layout = _layout(wanted, read_lockspace(lockspace).layout)
-    geometry = _geometry(wanted)
-    with Whiteboard(wanted.old.metadata) as board:
+        return ExistingPlace(source, target)
+    lockspace = desired.old.lockspace if "lockspace" in source else desired.moved
+    if not desired.prepare:
+        used = look_lockspace(replace(desired.old, lockspace=lockspace))
+        refuse_use(False, used, "moved", desired.old)
+    layout = _layout(desired, read_lockspace(lockspace).layout)
+    geometry = _geometry(desired)
+    with Whiteboard(desired.old.metadata) as board:
         block_bytes = board.block_bytes()
         if block_bytes < layout.sector_size:
             raise StorageError(
-                f"{wanted.old.metadata} has blocks of {block_bytes} bytes, and {wanted.target} has"
-                f" sectors of {layout.sector_size}: a node could not write its block alone."
+                f"{desired.old.metadata} has blocks of {block_bytes} bytes, and {desired.target}"
+                f" has sectors of {layout.sector_size}: a node could not write its block alone."
                 " Name a device with sectors of 512 bytes, or a folder."
             )
         blocks = max(board.max_hosts(), geometry.max_hosts) + 1
         copies = Copies(geometry, blocks * block_bytes, layout)
-    return MoveFound(source, target, copies, MOVING in target and _has(wanted.moving, geometry))
+    return ExistingPlace(
+        source, target, copies, MOVING in target and _has(desired.moving, geometry)
+    )
 
 
-def plan_move(wanted: MoveWanted, found: MoveFound) -> Plan:
+def plan_move(desired: DesiredPlace, existing: ExistingPlace) -> Plan:
     """Return the steps of the move that are left.
 
     Raises ``StorageError`` where there is no cluster to move, or the new place has other files of
     a cluster with its name.
     """
-    active, given_up = "lockspace" in found.source, MOVED in found.source
-    complete = "lockspace" in found.target
+    active, given_up = "lockspace" in existing.source, MOVED in existing.source
+    complete = "lockspace" in existing.target
     if active and (given_up or complete):
-        other = wanted.moved if given_up else wanted.new.lockspace
+        other = desired.moved if given_up else desired.new.lockspace
         raise StorageError(
-            f"{wanted.old.lockspace} and {other} exist, and a cluster has one lockspace. Find out"
+            f"{desired.old.lockspace} and {other} exist, and a cluster has one lockspace. Find out"
             " which one the nodes use, and move the files of the other storage away."
         )
     if not (active or given_up or complete):
         raise StorageError(
-            f"There is no lockspace of cluster {wanted.name} in {wanted.source}: nothing is moved."
-            " Mount or attach the storage that the cluster uses."
+            f"There is no lockspace of cluster {desired.name} in {desired.source}: nothing is"
+            " moved. Mount or attach the storage that the cluster uses."
         )
-    obstacles = sorted(found.target & set(FILES))
+    obstacles = sorted(existing.target & set(FILES))
     if active and obstacles:
         raise StorageError(
-            f"{wanted.target} has {', '.join(obstacles)} of a cluster {wanted.name} already; they"
+            f"{desired.target} has {', '.join(obstacles)} of a cluster {desired.name} already; they"
             " are left as they are. Move them away, or name another place."
         )
     before = {
-        "storage": wanted.target if complete else wanted.source,
-        "prepared": found.prepared,
+        "storage": desired.target if complete else desired.source,
+        "prepared": existing.prepared,
     }
-    if wanted.prepare:
-        after = {**before, "prepared": found.prepared or active}
-        steps = _creation(wanted, found) if active and not found.prepared else []
+    if desired.prepare:
+        after = {**before, "prepared": existing.prepared or active}
+        steps = _creation(desired, existing) if active and not existing.prepared else []
     else:
-        after = {"storage": wanted.target, "prepared": False}
-        steps = [Step("give-up", wanted.old.lockspace)] if active else []
-        steps += _creation(wanted, found)
-        steps += [Step("clear", wanted.source)] if found.source else []
-    return Plan(before, after, tuple(steps), sizes=_sizes(wanted, found.copies))
+        after = {"storage": desired.target, "prepared": False}
+        steps = [Step("give-up", desired.old.lockspace)] if active else []
+        steps += _creation(desired, existing)
+        steps += [Step("clear", desired.source)] if existing.source else []
+    return Plan(before, after, tuple(steps), sizes=_sizes(desired, existing.copies))
 
 
-def check_move(plan: Plan, wanted: MoveWanted) -> None:
+def check_move(plan: Plan, desired: DesiredPlace) -> None:
     """Raise the ``StorageError`` that *plan* would meet in the new place; check mode calls it."""
     there = tuple(step for step in plan.steps if step.action in ("create", "remove"))
-    check_folder(replace(plan, steps=there), wanted.new)
+    check_folder(replace(plan, steps=there), desired.new)
 
 
 def apply_move(
     plan: Plan,
-    wanted: MoveWanted,
-    found: MoveFound,
+    desired: DesiredPlace,
+    existing: ExistingPlace,
     sleep: Callable[[float], None] = time.sleep,
 ) -> bool:
     """Take the steps of *plan*; return whether there were any.
 
     Raises ``LeaseError`` and changes nothing when a node has joined since the plan was made.
     """
-    check_move(plan, wanted)
+    check_move(plan, desired)
     if not plan.steps:
         return False
-    if found.copies is not None:
+    if existing.copies is not None:
         removed = [step.path for step in plan.steps if step.action == "remove"]
-        if wanted.prepare:
-            _copy_records(wanted, found.copies, removed)
+        if desired.prepare:
+            _copy_records(desired, existing.copies, removed)
             return True
         if plan.steps[0].action == "give-up":
-            with nobody_joins(wanted.old):
-                _give_up(wanted, found.copies, removed, sleep)
+            with nobody_joins(desired.old):
+                _give_up(desired, existing.copies, removed, sleep)
         else:
-            _copy(wanted, found.copies, removed)
+            _copy(desired, existing.copies, removed)
         # From here on the cluster is in the new place.
-        _copy_lockspace(wanted, found.copies.layout)
-    _clear(wanted)
+        _copy_lockspace(desired, existing.copies.layout)
+    _clear(desired)
     return True
 
 
-def _refuse_same(wanted: MoveWanted) -> None:
+def _refuse_same(desired: DesiredPlace) -> None:
     """Raise ``InputError`` if both places are one."""
-    same = wanted.old.folder == wanted.new.folder
+    same = desired.old.folder == desired.new.folder
     with suppress(OSError):
-        same = same or os.path.samefile(wanted.source, wanted.target)  # noqa: PTH121
+        same = same or os.path.samefile(desired.source, desired.target)  # noqa: PTH121
     if same:
-        raise InputError("src", wanted.source, f"another place than path ({wanted.target})")
+        raise InputError("src", desired.source, f"another place than path ({desired.target})")
 
 
 def _kinds(place: str, name: str) -> frozenset[str]:
@@ -243,30 +245,30 @@ def _kinds(place: str, name: str) -> frozenset[str]:
     return frozenset(kind for kind in (*FILES, MOVING, MOVED) if f"{name}.{kind}" in names)
 
 
-def _geometry(wanted: MoveWanted) -> Geometry:
+def _geometry(desired: DesiredPlace) -> Geometry:
     """Return the geometry that the records will have; raises why they cannot be copied."""
-    number = wanted.max_hosts
+    number = desired.max_hosts
     if number is not None:
         whole_number(number, "max_hosts", 1, MAX_HOST_ID, "a number")
-    with RecordFile(wanted.old.state) as file:
+    with RecordFile(desired.old.state) as file:
         present = file.geometry()
     if number is not None and number < present.max_hosts:
         raise InputError("max_hosts", number, f"at least {present.max_hosts}, as the cluster has")
-    geometry = wanted_layout(present, wanted.record_sizes, number)
-    for record in all_records(wanted.old.state, present):
+    geometry = desired_layout(present, desired.record_sizes, number)
+    for record in all_records(desired.old.state, present):
         if len(record.payload) > geometry.max_payload(record.kind):
             raise StorageError(
-                f"{wanted.old.state} has a {record.kind.name} record of {len(record.payload)}"
+                f"{desired.old.state} has a {record.kind.name} record of {len(record.payload)}"
                 f" bytes; give {OPTIONS[record.kind]} room for it. Nothing was moved."
             )
     return geometry
 
 
-def _layout(wanted: MoveWanted, present: Layout) -> Layout:
+def _layout(desired: DesiredPlace, present: Layout) -> Layout:
     """Return the sizes of the new lockspace: from folder to folder the *present* ones."""
-    header = device_header(wanted.new.lockspace)
+    header = device_header(desired.new.lockspace)
     if header is None:
-        return DEFAULT_LAYOUT if is_device(wanted.source) else present
+        return DEFAULT_LAYOUT if is_device(desired.source) else present
     return Layout(header.sector_size, WHOLE_AREA_BYTES[header.sector_size])
 
 
@@ -279,25 +281,25 @@ def _has(path: str, geometry: Geometry) -> bool:
         return False
 
 
-def _creation(wanted: MoveWanted, found: MoveFound) -> list[Step]:
+def _creation(desired: DesiredPlace, existing: ExistingPlace) -> list[Step]:
     """Return the steps that create the files in the new place, in their order."""
-    if found.copies is None:
+    if existing.copies is None:
         return []
-    new = wanted.new
+    new = desired.new
     files = [new.state, new.metadata, new.leases]
-    there = [wanted.moving, *files]
-    steps = [Step("remove", path) for path in there if path.rpartition(".")[2] in found.target]
-    created = [wanted.moving] if wanted.prepare else [*files, new.lockspace]
+    there = [desired.moving, *files]
+    steps = [Step("remove", path) for path in there if path.rpartition(".")[2] in existing.target]
+    created = [desired.moving] if desired.prepare else [*files, new.lockspace]
     return steps + [Step("create", path) for path in created]
 
 
-def _sizes(wanted: MoveWanted, copies: Copies | None) -> dict[str, int]:
+def _sizes(desired: DesiredPlace, copies: Copies | None) -> dict[str, int]:
     """Return the bytes of each file in the new place."""
     if copies is None:
         return {}
-    new, area = wanted.new, copies.layout.area_bytes
+    new, area = desired.new, copies.layout.area_bytes
     return {
-        wanted.moving: copies.geometry.size,
+        desired.moving: copies.geometry.size,
         new.state: copies.geometry.size,
         new.metadata: copies.board_bytes,
         new.leases: len(LEASE_NAMES) * area,
@@ -306,48 +308,48 @@ def _sizes(wanted: MoveWanted, copies: Copies | None) -> dict[str, int]:
 
 
 def _give_up(
-    wanted: MoveWanted, copies: Copies, removed: Iterable[str], sleep: Callable[[float], None]
+    desired: DesiredPlace, copies: Copies, removed: Iterable[str], sleep: Callable[[float], None]
 ) -> None:
     """Give the old place up and copy all but the lockspace; after an error it is as before."""
-    io_timeout = read_lockspace(wanted.old.lockspace).io_timeout
-    rename(wanted.old.lockspace, wanted.moved)
+    io_timeout = read_lockspace(desired.old.lockspace).io_timeout
+    rename(desired.old.lockspace, desired.moved)
     try:
         # A join that began before has written its host lease by then.
         sleep(io_timeout)
-        refuse_users(False, lease_users(read_lockspace(wanted.moved)), "moved", wanted.old)
-        _copy(wanted, copies, removed)
+        refuse_users(False, lease_users(read_lockspace(desired.moved)), "moved", desired.old)
+        _copy(desired, copies, removed)
     except BaseException:
-        for path in (wanted.new.state, wanted.new.metadata, wanted.new.leases):
+        for path in (desired.new.state, desired.new.metadata, desired.new.leases):
             with suppress(HoldfastError):
                 remove(path)
         with suppress(HoldfastError):
-            rename(wanted.moved, wanted.old.lockspace)
+            rename(desired.moved, desired.old.lockspace)
         raise
 
 
-def _copy(wanted: MoveWanted, copies: Copies, removed: Iterable[str]) -> None:
+def _copy(desired: DesiredPlace, copies: Copies, removed: Iterable[str]) -> None:
     """Copy all but the lockspace, after the files *removed* of a former try."""
-    new = wanted.new
-    _copy_records(wanted, copies, removed)
-    rename(wanted.moving, new.state)
-    with Whiteboard(wanted.old.metadata) as board:
+    new = desired.new
+    _copy_records(desired, copies, removed)
+    rename(desired.moving, new.state)
+    with Whiteboard(desired.old.metadata) as board:
         _create(new.metadata, copies.board_bytes, [(0, board.read_bytes())])
-    leases = _leases(wanted, copies.layout)
+    leases = _leases(desired, copies.layout)
     _create(new.leases, len(leases), [(0, leases)])
 
 
-def _copy_records(wanted: MoveWanted, copies: Copies, removed: Iterable[str]) -> None:
+def _copy_records(desired: DesiredPlace, copies: Copies, removed: Iterable[str]) -> None:
     """Copy the records into the new place, and compare them, as ``MOVING``."""
     for path in removed:
         remove(path)
-    with RecordFile(wanted.old.state) as file:
+    with RecordFile(desired.old.state) as file:
         present = file.geometry()
-    content = laid_out(wanted.old.state, present, copies.geometry)
-    _create(wanted.moving, copies.geometry.size, content, mode=0o600, sparse=True)
-    written = list(all_records(wanted.moving, copies.geometry))
+    content = laid_out(desired.old.state, present, copies.geometry)
+    _create(desired.moving, copies.geometry.size, content, mode=0o600, sparse=True)
+    written = list(all_records(desired.moving, copies.geometry))
     # While the cluster runs, its nodes write on.
-    if not wanted.prepare and written != list(all_records(wanted.old.state, present)):
-        raise StorageError(f"{wanted.moving} does not have the records that were written to it.")
+    if not desired.prepare and written != list(all_records(desired.old.state, present)):
+        raise StorageError(f"{desired.moving} does not have the records that were written to it.")
 
 
 def _create(
@@ -363,10 +365,10 @@ def _create(
         raise StorageError(f"{path} was created by another process meanwhile; run this again.")
 
 
-def _leases(wanted: MoveWanted, layout: Layout) -> bytes:
+def _leases(desired: DesiredPlace, layout: Layout) -> bytes:
     """Return the leases as they are, but free, with the sizes of *layout*."""
-    content = bytearray(initial_leases(wanted.name, layout.max_hosts, layout))
-    with BlockFile.open(wanted.old.leases, alignment=SECTOR) as file:
+    content = bytearray(initial_leases(desired.name, layout.max_hosts, layout))
+    with BlockFile.open(desired.old.leases, alignment=SECTOR) as file:
         present = leases_layout(file)
         for index in range(len(LEASE_NAMES)):
             leader = read_leader(file, index, present)
@@ -376,23 +378,23 @@ def _leases(wanted: MoveWanted, layout: Layout) -> bytes:
     return bytes(content)
 
 
-def _copy_lockspace(wanted: MoveWanted, layout: Layout) -> None:
+def _copy_lockspace(desired: DesiredPlace, layout: Layout) -> None:
     """Create the lockspace with the host leases as they are, which are all free."""
-    hosts = read_lockspace(wanted.moved)
-    content = bytearray(initial_lockspace(wanted.name, hosts.io_timeout, layout=layout))
+    hosts = read_lockspace(desired.moved)
+    content = bytearray(initial_lockspace(desired.name, hosts.io_timeout, layout=layout))
     for host_id, lease in hosts.leases.items():
         start = (host_id - 1) * layout.sector_size
         free = replace(lease, layout=layout, events=b"")
         content[start : start + layout.sector_size] = encode_delta(free)
-    _create(wanted.new.lockspace, len(content), [(0, bytes(content))])
+    _create(desired.new.lockspace, len(content), [(0, bytes(content))])
 
 
-def _clear(wanted: MoveWanted) -> None:
+def _clear(desired: DesiredPlace) -> None:
     """Remove the old files; the lockspace that was given up is the last, as it shows the move."""
-    left = _kinds(wanted.source, wanted.name)
+    left = _kinds(desired.source, desired.name)
     for kind in ("state", "metadata", "leases", MOVED):
         if kind in left:
-            remove(f"{wanted.old.folder}/{wanted.name}.{kind}")
+            remove(f"{desired.old.folder}/{desired.name}.{kind}")
     if HEADER in left:
-        gone = DeviceWanted(wanted.name, wanted.source, present=False)
-        apply_device(plan_device(gone, look_device(wanted.source, wanted.name)), gone)
+        gone = DesiredDevice(desired.name, desired.source, present=False)
+        apply_device(plan_device(gone, look_device(desired.source, desired.name)), gone)

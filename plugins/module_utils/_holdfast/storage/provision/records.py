@@ -36,7 +36,7 @@ OPTIONS: Mapping[Kind, str] = {
 
 
 @dataclass(frozen=True)
-class RecordsFound:
+class ExistingRecords:
     """The records in a file whose layout is to change.
 
     ``largest`` is the bytes of the largest payload of each kind; ``problem`` is why the records
@@ -68,26 +68,26 @@ def records_document(geometry: Geometry, paths: ClusterPaths) -> dict[str, objec
     }
 
 
-def wanted_layout(present: Geometry, sizes: Mapping[Kind, int], max_hosts: int | None) -> Geometry:
+def desired_layout(present: Geometry, sizes: Mapping[Kind, int], max_hosts: int | None) -> Geometry:
     """Return the *present* layout with other *sizes* and room for *max_hosts*, where given."""
     sizes = {**present.copy_bytes, **sizes}
     return replace(present, copy_bytes=sizes, max_hosts=max_hosts or present.max_hosts)
 
 
-def look_records(path: str, present: Geometry, wanted: Geometry) -> RecordsFound:
+def look_records(path: str, present: Geometry, desired: Geometry) -> ExistingRecords:
     """Return the records in the file at *path* if its layout is to change."""
-    if wanted == present:
-        return RecordsFound()
+    if desired == present:
+        return ExistingRecords()
     problem = other_owner(path)
     if problem:
-        return RecordsFound(problem=problem)
+        return ExistingRecords(problem=problem)
     largest = dict.fromkeys(Kind, 0)
     try:
         for record in all_records(path, present):
             largest[record.kind] = max(largest[record.kind], len(record.payload))
     except FormatError as error:
-        return RecordsFound(problem=str(error).rstrip("."))
-    return RecordsFound(largest)
+        return ExistingRecords(problem=str(error).rstrip("."))
+    return ExistingRecords(largest)
 
 
 def other_owner(path: str) -> str:
@@ -102,22 +102,22 @@ def other_owner(path: str) -> str:
 
 
 def check_layout(
-    present: Geometry, wanted: Geometry, found: RecordsFound, users: tuple[str, ...]
+    present: Geometry, desired: Geometry, existing: ExistingRecords, users: tuple[str, ...]
 ) -> None:
     """Refuse a change of the layout that is not possible.
 
     Raises ``StorageError`` when a record does not fit or cannot be copied, and ``LeaseError``
     naming the *users* of a cluster that is in use.
     """
-    if wanted == present:
+    if desired == present:
         return
-    has = _differences(present, wanted)
-    refuse_conversion("The file of records", has, users, found.problem)
-    for kind, largest in found.largest.items():
-        if largest > wanted.max_payload(kind):
+    has = _differences(present, desired)
+    refuse_conversion("The file of records", has, users, existing.problem)
+    for kind, largest in existing.largest.items():
+        if largest > desired.max_payload(kind):
             raise StorageError(
                 f"The file of records has a {kind.name} record of {largest} bytes, which does not"
-                f" fit into {OPTIONS[kind]}={wanted.copy_bytes[kind] // MEBIBYTE}; nothing was"
+                f" fit into {OPTIONS[kind]}={desired.copy_bytes[kind] // MEBIBYTE}; nothing was"
                 " changed."
             )
 
@@ -137,34 +137,34 @@ def refuse_conversion(what: str, has: str, users: tuple[str, ...], problem: str)
         raise StorageError(f"{what} was made with {has} and cannot be converted: {problem}.")
 
 
-def lay_out_anew(paths: ClusterPaths, wanted: Geometry) -> bool:
-    """Give the file of records the *wanted* geometry; return False when it has it already.
+def lay_out_anew(paths: ClusterPaths, desired: Geometry) -> bool:
+    """Give the file of records the *desired* geometry; return False when it has it already.
 
     No node can join by a kernel lock meanwhile, and host leases are read once more.
     """
     with nobody_joins(paths):
         with RecordFile(paths.state) as file:
             present = file.geometry()
-        if present == wanted:
+        if present == desired:
             return False
-        content = laid_out(paths.state, present, wanted)
-        return create(paths.state, wanted.size, content, mode=0o600, replace=True, sparse=True)
+        content = laid_out(paths.state, present, desired)
+        return create(paths.state, desired.size, content, mode=0o600, replace=True, sparse=True)
 
 
-def laid_out(path: str, present: Geometry, wanted: Geometry) -> Iterator[tuple[int, bytes]]:
+def laid_out(path: str, present: Geometry, desired: Geometry) -> Iterator[tuple[int, bytes]]:
     """Yield the pieces of a new file: its header, and each record at its new offset.
 
     The records are those in the file at *path*, which has the *present* geometry.
     """
-    yield 0, encode_header(wanted)
+    yield 0, encode_header(desired)
     for record in all_records(path, present):
         data = encode_record(record)
-        if len(record.payload) > wanted.max_payload(record.kind):
+        if len(record.payload) > desired.max_payload(record.kind):
             raise StorageError(
                 f"{path}: the {record.kind.name} record of host id {record.host_id} has grown and"
                 " does not fit any more; nothing was changed."
             )
-        yield wanted.offset(record.kind, record.host_id, 0), data
+        yield desired.offset(record.kind, record.host_id, 0), data
 
 
 def all_records(path: str, geometry: Geometry) -> Iterator[Record]:
@@ -194,13 +194,13 @@ def nobody_joins(paths: ClusterPaths) -> Iterator[None]:
         guard.release()
 
 
-def _differences(present: Geometry, wanted: Geometry) -> str:
-    """Return as text what of the *present* layout is not as *wanted*."""
+def _differences(present: Geometry, desired: Geometry) -> str:
+    """Return as text what of the *present* layout is not as *desired*."""
     has = [
         f"{option}={present.copy_bytes[kind] / MEBIBYTE:g}"
         for kind, option in OPTIONS.items()
-        if present.copy_bytes[kind] != wanted.copy_bytes[kind]
+        if present.copy_bytes[kind] != desired.copy_bytes[kind]
     ]
-    if present.max_hosts != wanted.max_hosts:
+    if present.max_hosts != desired.max_hosts:
         has.append(f"max_hosts={present.max_hosts}")
     return " and ".join(has)

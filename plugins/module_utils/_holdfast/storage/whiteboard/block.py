@@ -366,8 +366,8 @@ def _why_not(machine: str, block_bytes: int) -> str:
             f"{len(tokens)} fields are too few; expected at least {MIN_FIELDS}, among them a"
             " checksum"
         )
-    for (name, wanted), token in zip((*_FIELDS, *_CONF_FIELDS), tokens):
-        if not re.fullmatch(wanted, token):
+    for (name, desired), token in zip((*_FIELDS, *_CONF_FIELDS), tokens):
+        if not re.fullmatch(desired, token):
             kind = "eight hexadecimal digits" if name == "checksum" else "a whole number"
             return f"the {name} {token[:40]!r} is not {kind}"
     return "it is not written as a block"

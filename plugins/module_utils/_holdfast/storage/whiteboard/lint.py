@@ -194,18 +194,18 @@ def host_guard(lockspace: str) -> Callable[[int], Callable[[], None]]:
     return take
 
 
-def why_live(host_id: int, seen: Sighting) -> str:
+def why_live(host_id: int, observed: Sighting) -> str:
     """Return why the node of *host_id* counts as live; "" when it does not."""
-    if seen.first.block(host_id) != seen.second.block(host_id):
+    if observed.first.block(host_id) != observed.second.block(host_id):
         return "its block changed while it was watched"
-    if host_id in seen.second.locked:
+    if host_id in observed.second.locked:
         return "a process on this machine locks its host lease"
-    if seen.second.lockspace_problem:
-        return f"its host lease cannot be read: {seen.second.lockspace_problem.rstrip('.')}"
-    leases = seen.second.leases
+    if observed.second.lockspace_problem:
+        return f"its host lease cannot be read: {observed.second.lockspace_problem.rstrip('.')}"
+    leases = observed.second.leases
     if leases is not None:
-        return _why_held(host_id, seen, leases)
-    if seen.seconds < MIN_WATCH:
+        return _why_held(host_id, observed, leases)
+    if observed.seconds < MIN_WATCH:
         return (
             "there is no lockspace to ask and it was not watched for"
             f" {MIN_WATCH:g} seconds, so it may live"
@@ -215,7 +215,7 @@ def why_live(host_id: int, seen: Sighting) -> str:
 
 def plan_repair(
     findings: Sequence[Finding],
-    seen: Sighting,
+    observed: Sighting,
     *,
     only: Collection[int] = (),
     force: bool = False,
@@ -229,17 +229,17 @@ def plan_repair(
         if finding.remedy is None or (only and finding.host_id not in only):
             continue
         repairs.append(
-            plan_block(finding.host_id, finding.problem, finding.remedy, seen, force=force)
+            plan_block(finding.host_id, finding.problem, finding.remedy, observed, force=force)
         )
     return repairs
 
 
 def plan_block(
-    host_id: int, problem: str, after: bytes, seen: Sighting, *, force: bool = False
+    host_id: int, problem: str, after: bytes, observed: Sighting, *, force: bool = False
 ) -> Repair:
     """Return the change of one block to *after*, or the reason to leave it as it is."""
-    before = seen.second.block(host_id)
-    live = why_live(host_id, seen) if host_id else ""
+    before = observed.second.block(host_id)
+    live = why_live(host_id, observed) if host_id else ""
     if live and not force:
         return Repair(host_id, LEAVE, problem, live, before, before)
     action = REWRITE if any(after) else CLEAR
@@ -345,19 +345,21 @@ def _lint_text(raw: bytes, block: HostBlock) -> list[Finding]:
     return findings
 
 
-def _why_held(host_id: int, seen: Sighting, leases: HostLeases) -> str:
+def _why_held(host_id: int, observed: Sighting, leases: HostLeases) -> str:
     """Return why the node lives by its host lease; "" when it does not."""
     if host_id in leases.problems:
         return f"its host lease cannot be read: {leases.problems[host_id].rstrip('.')}"
     lease = leases.leases.get(host_id)
     if lease is None or lease.free:
         return ""
-    before = seen.first.leases.leases.get(host_id) if seen.first.leases is not None else None
+    before = (
+        observed.first.leases.leases.get(host_id) if observed.first.leases is not None else None
+    )
     if before != lease:
         return f"node {lease.host_name} renewed its host lease while it was watched"
     # The node's watchdog timeout is not on the storage: take the longest.
     needed = LeaseTiming(lease.io_timeout).dead_seconds
-    if seen.seconds < needed:
+    if observed.seconds < needed:
         return (
             f"node {lease.host_name} holds its host lease; without a renewal it counts as dead"
             f" only after {needed} seconds"

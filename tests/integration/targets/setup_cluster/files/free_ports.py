@@ -23,10 +23,10 @@ def is_free(port):
     return True
 
 
-wanted = int(sys.argv[1])
+desired = int(sys.argv[1])
 found = []
 for first in range(17400 + os.getpid() % 100 * 20, 32000, 10):
-    if len(found) < wanted and all(is_free(first + step) for step in range(3)):
+    if len(found) < desired and all(is_free(first + step) for step in range(3)):
         found.append(first)
 print("\n".join(str(port) for port in found))
-sys.exit(0 if len(found) == wanted else 1)
+sys.exit(0 if len(found) == desired else 1)
