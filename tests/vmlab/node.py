@@ -88,6 +88,10 @@ class Machine(Node):
         words = ("systemd-run", "--no-block", "sh", "-c", "echo c >/proc/sysrq-trigger")
         self.run(*words, check=False)
 
+    def has_panicked(self) -> bool:
+        """Return whether the machine has power, and its kernel has ended."""
+        return len(power.processes(self.number)) == 1
+
     def cut_network(self, way: str = BOTH, which: int = CLUSTER) -> None:
         """Cut one of the machine's cables, in one direction or both."""
         network.cut(self.number, which, way)

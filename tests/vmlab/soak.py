@@ -14,7 +14,7 @@ from typing import Any
 
 from testbed import lab
 from testbed.network import BOTH, FROM_NODE, TO_NODE
-from testbed.node import Node
+from testbed.node import Node, wait_until
 from testbed.services import declare_services
 from testbed.soak import (
     ALWAYS,
@@ -53,6 +53,9 @@ RESET = 300.0
 ANSWER = 2.0
 """Seconds for a service on such a machine to answer."""
 
+CRASH = 60.0
+"""Seconds for a kernel to end once it is told to crash."""
+
 HOG = "tail /dev/zero"
 """Takes memory until the kernel ends it."""
 
@@ -65,6 +68,23 @@ def _clock_wrong(_deployment: VmDeployment, node: Machine) -> None:
 
 def _clock_right(_deployment: VmDeployment, node: Machine) -> None:
     node.run("date", "-s", f"@{time.time():.0f}")
+
+
+def _panic(_deployment: VmDeployment, node: Machine) -> None:
+    node.panic()
+    wait_until(node.has_panicked, CRASH, "the end of the kernel")
+
+
+def _after_panic(deployment: VmDeployment, node: Machine) -> None:
+    """Wait until a crashed machine is fenced.  Reset one that is not, because it ran nothing."""
+
+    def is_decided() -> bool:
+        state = deployment.status()["nodes"][node.name]["state"]
+        return not node.has_panicked() or state in ("offline", "off")
+
+    wait_until(is_decided, BOUND, f"a fence of {node.name}, or that it is not needed")
+    if node.has_panicked():
+        node.reset()
 
 
 def _take_memory(_deployment: VmDeployment, node: Machine) -> None:
@@ -117,7 +137,7 @@ def _of_storage(name: str, longest: float, begin: Any, end: Any, harmless: float
 FAULTS = (
     Fault("power cut", TAKEN_OVER, 0.0, lambda deployment, node: node.cut_power()),
     Fault("reset", TAKEN_OVER, 0.0, lambda deployment, node: node.reset()),
-    Fault("kernel panic", TAKEN_OVER, 0.0, lambda deployment, node: node.panic()),
+    Fault("kernel panic", TAKEN_OVER, 0.0, _panic, _after_panic),
     Fault("processor stopped", TAKEN_OVER, 90.0, lambda deployment, node: node.freeze(), thaw),
     *(
         cut_off(name, way, TAKEN_OVER)
