@@ -232,7 +232,7 @@ from ..module_utils._holdfast.operator.cli.htools.source import (
 )
 from ..module_utils._holdfast.operator.forecast.capacity import service_capacity
 from ..module_utils._holdfast.placement.capacity.report import PARTS, describe_capacity
-from ..module_utils._holdfast.placement.explain.reasons import oddities_refused
+from ..module_utils._holdfast.placement.explain.reasons import as_cluster_data_errors
 from ..module_utils._module import Options, Result, run
 
 OPTIONS = Options(
@@ -279,7 +279,7 @@ def look(options: Mapping[str, Any], check: bool) -> Result:
             raise InputError("size.disk", None, "MiB of disk, for instances of a Ganeti cluster")
         options = {**options, "size": {key: size[key] for key in ("memory", "disk", "vcpus")}}
     text = json.dumps(options["cluster"]) if options["src"] is None else read_source(options["src"])
-    with oddities_refused("the cluster"):
+    with as_cluster_data_errors("the cluster"):
         cluster, warnings = read_cluster(text, options["static_node_memory"])
     return Result(values=describe_capacity(cluster, options), warnings=warnings)
 

@@ -123,7 +123,7 @@ def answer_cost(authentication: Authentication) -> float:
         assert asked is not None
         answer = two.message(Kind.ANSWER, asked.nonce, 41)
         assert one.believed(answer, members[1].at(1), 0.0) is not None
-        one._asked.clear()
+        one._queries.clear()
 
     return cpu(ask, 2000)
 

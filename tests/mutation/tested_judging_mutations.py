@@ -216,7 +216,7 @@ _EDITS = (
         "ask-on-for-ever",
         watch.Watch,
         "ask",
-        "        self.asked.pop(node, None)\n",
+        "        self.queried_since.pop(node, None)\n",
         "",
         "node/test_observer.py",
         "test_a_node_that_was_fresh_in_between_is_asked_anew",

@@ -94,5 +94,5 @@ def test_an_expiry_ends_it_on_the_whiteboard_too(cluster: EmbeddedCluster) -> No
     wait_until(cluster, held=True)
     status = wait_until(cluster, held=False)
     ends = [one["text"] for one in status["events"] if one["kind"] == "maintenance_ended"]
-    assert "its time was over" in ends[-1]
+    assert "it expired" in ends[-1]
     assert not declare(cluster, "absent").changed

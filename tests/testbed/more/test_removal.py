@@ -41,7 +41,7 @@ def test_removal_is_refused_while_services_run_and_leaves_nothing_when_they_do_n
     cluster.module("service", ignored)
     refused = cluster.play("remove")
     assert refused.status != 0
-    assert f"ran {SERVICES[0]} when it was left to its operator" in refused.said
+    assert f"ran {SERVICES[0]} when it became unmanaged" in refused.said
     cluster.module("service", {**ignored, "ignored": False})
     wait_until(lambda: cluster.node_of(SERVICES[0]), 60.0, "the service to be found")
     cluster.remove(SERVICES[0])

@@ -192,7 +192,7 @@ def test_questions_that_nobody_answers_fill_no_memory() -> None:
     n1 = of("n1", OFF)
     for turn in range(1000):
         n1.question("n2", turn * 0.5)
-    assert sum(map(len, n1._asked.values())) <= NONCE_COUNTS / 0.5 + 1
+    assert sum(map(len, n1._queries.values())) <= NONCE_COUNTS / 0.5 + 1
 
 
 def test_the_longest_datagram_fits() -> None:

@@ -185,11 +185,11 @@ def power_status(
     levels = configuration.levels_of(node)
     started = tools.clock()
     states = {}
-    doubts = []
+    problems = []
     for number, step in configuration.steps_of(node):
-        states[step], doubt = _step_status(talk, number, step)
-        if doubt:
-            doubts.append(f"{step}: {doubt}")
+        states[step], problem = _step_status(talk, number, step)
+        if problem:
+            problems.append(f"{step}: {problem}")
     power, evidence = _combined(levels, states, talk)
     known = power != "unknown"
     ended = tools.clock() if known else None
@@ -199,7 +199,7 @@ def power_status(
         evidence=evidence if known else NONE,
         power=power,
         steps=tuple(talk.said),
-        reason="" if known else "; ".join(doubts) or _doubt(states, talk),
+        reason="" if known else "; ".join(problems) or _why_unknown(states, talk),
         sent_at=started,
         confirmed_at=ended,
         proof_at=ended if power == "off" and evidence == VERIFIED else None,
@@ -348,8 +348,8 @@ def _step_status(talk: Conversation, number: int, step: FenceStep) -> tuple[str,
     answer, _left = talk.insist(number, step, "status")
     if answer.power != "off":
         return answer.power, ""
-    doubt = talk.doubt_of_plug(number, step, talk.device(step).timeout_of("list"))
-    return ("unknown" if doubt else "off"), doubt
+    problem = talk.doubt_of_plug(number, step, talk.device(step).timeout_of("list"))
+    return ("unknown" if problem else "off"), problem
 
 
 def _combined(
@@ -373,7 +373,7 @@ def _evidence(talk: Conversation, step: FenceStep) -> str:
     return rule.evidence if rule else NONE
 
 
-def _doubt(states: Mapping[FenceStep, str], talk: Conversation) -> str:
+def _why_unknown(states: Mapping[FenceStep, str], talk: Conversation) -> str:
     unknown = [str(step) for step, power in states.items() if power == "unknown"]
     last = next((one.call.words for one in reversed(talk.said) if one.call.text), "")
     said = f": {last}" if last else ""

@@ -85,7 +85,7 @@ class Observer:
             self._note(now, now)
         mono = self._clock.mono(now)
         for name, other in self.names.items():
-            if not self.watch.ask(name, mono) or self.watch.asked[name] != mono:
+            if not self.watch.ask(name, mono) or self.watch.queried_since[name] != mono:
                 continue
             renewed = other.renewals.last(now)
             if renewed != self._lease.get(name):
@@ -119,15 +119,15 @@ class Observer:
             mono = Moving(mono, self._clock.rate, horizon)
             if self.beats_on(other):
                 horizon.until(other.beats.next_after(now) - now)
-        asked = name in self.watch.asked
+        is_queried = name in self.watch.queried_since
         if horizon is not None:
             self._foresee_limit(name, self._clock.mono(now), horizon)
-        if asked and horizon is not None and self._machine.hears(other):
+        if is_queried and horizon is not None and self._machine.hears(other):
             answered = self.watch.answered.get(name)
             if answered is None or answered < mono:
                 horizon.until(0.0)
         report, lost = self._report(name, age > self._half)
-        lease = self._lease_look(name, other, self._world.now, horizon) if asked else None
+        lease = self._lease_look(name, other, self._world.now, horizon) if is_queried else None
         look = NodeLook(report, lost, "", lease, self._world.lease_proof.get(name))
         return self.watch.observe(name, look, mono, self._world.settings.lease_fails)
 
@@ -238,10 +238,10 @@ class Observer:
                 watch.note_block(name, beat, mono(max(first, self._first_from(beat, looked))))
             elif not watch.has_read(name):
                 watch.note_no_block(name, blank=True)
-            if name not in watch.asked:
+            if name not in watch.queried_since:
                 continue
             answers = self._machine.hears(other) and self._answers(other, looked)
-            if mono(looked) > watch.asked[name] and answers:
+            if mono(looked) > watch.queried_since[name] and answers:
                 watch.answered[name] = mono(looked)
             renewed = other.renewals.last(until)
             if renewed != self._lease.get(name):
@@ -283,7 +283,7 @@ class Observer:
 
     def _answers(self, other: Machine, looked: float) -> bool:
         """Return whether a node answers a question of this look; each has its own chance."""
-        times = questions(len(self.watch.asked))
+        times = questions(len(self.watch.queried_since))
         return any(self._arrives(other, looked + 0.01 * time, 2) for time in range(times))
 
     def _arrives(self, other: Machine, at: float, datagrams: int = 1) -> bool:

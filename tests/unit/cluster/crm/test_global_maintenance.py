@@ -261,7 +261,7 @@ def test_the_manager_ends_it_at_its_expiry_with_its_reason_and_only_then() -> No
     taken = step(early.state, look(SHORT, BY_HAND, wall=1005.0))
     assert (taken.state.hold, taken.board) == (None, False)
     assert taken.state.events[-1].text == (
-        "global maintenance ends, its time was over; it was by ada: new switches;"
+        "global maintenance ends, it expired; it was by ada: new switches;"
         " until 1970-01-01T00:16:45Z"
     )
 
@@ -300,7 +300,7 @@ def test_a_drained_node_is_used_again_after_its_expiry() -> None:
     assert [(one.node, one.text) for one in ends] == [
         (
             "n1",
-            "maintenance ends, its time was over at 1970-01-01T00:16:45Z; it was by ada: new"
+            "maintenance ends, it expired at 1970-01-01T00:16:45Z; it was by ada: new"
             " switches; until 1970-01-01T00:16:45Z",
         )
     ]

@@ -39,11 +39,9 @@ def told(taken, kind):
 
 def test_a_drain_is_told_once_with_who_and_why_and_so_is_its_end():
     drained = step(state(), observed(desired(maintenance={"n1": MEMORY})), rounds=3)
-    assert told(drained, "maintenance") == ["is to be kept empty, by ann: new memory"]
+    assert told(drained, "maintenance") == ["maintenance begins, by ann: new memory"]
     back = step(drained.state, observed(desired()), rounds=3)
-    assert told(back, "maintenance_ended") == [
-        "is to be used again; it was kept empty, by ann: new memory"
-    ]
+    assert told(back, "maintenance_ended") == ["maintenance ends; it was by ann: new memory"]
 
 
 def test_another_reason_for_a_drain_is_told_too():
@@ -58,7 +56,7 @@ def test_a_drain_whose_time_was_over_is_told_to_have_ended_once():
     drained = step(state(), replace(observed(desired(maintenance={"n1": brief})), wall=990.0))
     over = step(drained.state, observed(desired(maintenance={"n1": brief})), rounds=3)
     (end,) = told(over, "maintenance_ended")
-    assert "its time was over" in end
+    assert "it expired at" in end
 
 
 @pytest.mark.parametrize(
@@ -69,9 +67,9 @@ def test_a_drain_whose_time_was_over_is_told_to_have_ended_once():
         (
             {"n1": Maintenance("fenced: smoke", "bob", 950.0)},
             "",
-            "was to be switched off by hand (by bob: fenced: smoke)",
+            "to be switched off by hand (by bob: fenced: smoke)",
         ),
-        ({}, "poweroff", "switched off in order by its operator"),
+        ({}, "poweroff", "shut down cleanly by its operator"),
     ],
     ids=["by itself", "drained", "fenced by hand", "switched off"],
 )

@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import ClusterDataError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools.hbal import (  # noqa: E501
     OPTIONS,
-    Asked,
+    HbalOptions,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools.options import (  # noqa: E501
     CommandLine,
@@ -140,7 +140,7 @@ def test_a_fraction_is_no_whole_number(text):
 )
 def test_of_wrong_values_the_first_is_said_even_if_a_good_one_follows(options, error):
     with pytest.raises(CommandLine, match=error):
-        Asked(read_command_line(OPTIONS, options))
+        HbalOptions(read_command_line(OPTIONS, options))
 
 
 def test_lines_that_end_as_on_another_system_are_named():

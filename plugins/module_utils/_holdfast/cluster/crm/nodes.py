@@ -76,17 +76,17 @@ def _record_maintenance(round_: Round, name: str) -> None:
 
     The end of an expired maintenance already has an event.
     """
-    asked, status = round_.observed.desired.maintenance.get(name), round_.node(name)
-    kept = told(asked)[:REASON_SHOWN] if asked is not None else ""
+    maintenance, status = round_.observed.desired.maintenance.get(name), round_.node(name)
+    kept = told(maintenance)[:REASON_SHOWN] if maintenance is not None else ""
     if kept == status.kept:
         return
     # An operator who ends a fence by hand may have powered the node on.
     up_again = status.up_again or (not kept and status.state is NodeState.OFF)
     round_.set_node(name, replace(status, kept=kept, up_again=up_again))
     if kept:
-        round_.say("maintenance", f"is to be kept empty, {kept}", node=name)
+        round_.say("maintenance", f"maintenance begins, {kept}", node=name)
     elif name not in round_.state.ended:
-        text = f"is to be used again; it was kept empty, {status.kept}"
+        text = f"maintenance ends; it was {status.kept}"
         round_.say("maintenance_ended", text, node=name)
 
 
@@ -285,7 +285,7 @@ def _handle_healthy(round_: Round, name: str, observed: ObservedNode, status: No
     if status.state is NodeState.ONLINE and boot == status.boot and mode == status.mode:
         return
     if mode != status.mode:
-        round_.say("mode", f"its LRM does: {mode or Mode.ACTIVE.value}", node=name)
+        round_.say("mode", f"LRM entered {mode or Mode.ACTIVE.value} mode", node=name)
     _close_failover(round_, name, "its heartbeat came back")
     round_.set_node(
         name,
@@ -379,7 +379,7 @@ def _needs_no_fence(round_: Round, name: str) -> bool:
 
 
 def _cancel_needless_fence(round_: Round, name: str, status: NodeStatus) -> None:
-    reason = "it went down as its operator wanted, with nothing to recover: not fenced"
+    reason = "its operator shut it down, with nothing to recover: not fenced"
     _close_failover(round_, name, reason)
     offline = replace(status, state=NodeState.OFFLINE, reason=reason, attempt=0, retry_after=0.0)
     round_.set_node(name, offline)
@@ -441,10 +441,10 @@ def _handle_silent(round_: Round, name: str, status: NodeStatus, judgement: Judg
 def _why_left_alone(round_: Round, name: str) -> str:
     """Return why a silent node without services is not fenced."""
     if _is_fenced_by_hand(round_, name):
-        asked = told(round_.observed.desired.maintenance[name])
-        return f"was to be switched off by hand ({asked}): nothing to recover, not fenced"
+        maintenance = told(round_.observed.desired.maintenance[name])
+        return f"to be switched off by hand ({maintenance}): nothing to recover, not fenced"
     if round_.is_switched_off(name):
-        return "switched off in order by its operator, with nothing to recover"
+        return "shut down cleanly by its operator, with nothing to recover"
     return "silent with no services on it: nothing to recover, not fenced"
 
 

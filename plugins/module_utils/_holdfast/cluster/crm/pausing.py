@@ -55,21 +55,21 @@ def update_maintenance(round_: Round) -> None:
     _end_expired(round_)
     desired = round_.observed.desired.in_force(round_.state.ended)
     before = round_.state.hold
-    asked = desired.global_maintenance
-    hold = asked
+    requested = desired.global_maintenance
+    hold = requested
     if hold is None and round_.state.hold_from_board and round_.observed.board_binds:
         hold = before
     why = "as configured"
-    if asked is None and round_.observed.desired.global_maintenance is not None:
-        why = "its time was over"
+    if requested is None and round_.observed.desired.global_maintenance is not None:
+        why = "it expired"
     taken_up = _compare_with_board(round_, hold)
     if round_.board is not None:
         _note_board(round_, round_.state.board, pending=True)
     if taken_up is not None:
         why = "on the whiteboard"
         hold = Maintenance(round_.observed.held, "", round_.observed.wall) if taken_up else None
-        if not taken_up and asked is not None:
-            _note_end(round_, CLUSTER, asked)
+        if not taken_up and requested is not None:
+            _note_end(round_, CLUSTER, requested)
             desired = desired.without_global_maintenance()
     from_board = hold is not None and desired.global_maintenance is None
     if (hold, from_board) != (before, round_.state.hold_from_board):
@@ -132,7 +132,7 @@ def _end_expired(round_: Round) -> None:
             continue
         _note_end(round_, key, one)
         if key != CLUSTER:
-            text = f"maintenance ends, its time was over at {utc(one.until)}; it was {told(one)}"
+            text = f"maintenance ends, it expired at {utc(one.until)}; it was {told(one)}"
             round_.say("maintenance_ended", text, node=key)
 
 
@@ -154,16 +154,16 @@ def update_disarm(round_: Round) -> None:
 
     If the configuration has the other mode, the cluster was armed in between: that is done first.
     """
-    state, asked = round_.state, round_.observed.desired.disarm
-    if asked and not state.disarm:
+    state, requested = round_.state, round_.observed.desired.disarm
+    if requested and not state.disarm:
         number = round_.count_command()
         round_.state = replace(
-            round_.state, disarm=DISARMING, disarm_mode=asked, disarm_number=number
+            round_.state, disarm=DISARMING, disarm_mode=requested, disarm_number=number
         )
         by = round_.observed.desired.disarmed_by
         why = f", {told(by)}" if by is not None else ""
-        round_.say("disarming", f"the cluster is being disarmed{why}; services: {asked}")
-    elif state.disarm and asked != state.disarm_mode:
+        round_.say("disarming", f"the cluster is being disarmed{why}; services: {requested}")
+    elif state.disarm and requested != state.disarm_mode:
         round_.state = replace(state, disarm="", disarm_mode="", disarm_waits="")
         round_.say("armed", "the cluster is armed again")
         if state.disarm_mode == IGNORE:
@@ -233,7 +233,7 @@ def _add_overlay(
     request = round_.observed.desired.requests.get(service_id)
     if request is not None and request.made != status.request and state is ServiceState.FREEZE:
         status = replace(status, request=request.made)
-        round_.refuse(service_id, request, "it is left alone at the moment")
+        round_.refuse(service_id, request, "it is frozen at the moment")
     round_.set_service(service_id, replace(status, state=state, before=status.state.value))
 
 

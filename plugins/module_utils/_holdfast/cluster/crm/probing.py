@@ -85,8 +85,8 @@ def _runs_nowhere(
         _fail(round_, service_id, status, desired, reason)
     elif status.uid and status.digest not in ("", desired.digest()) and ran:
         reason = (
-            "its definition was changed while it was left to its operator, and by the new one it"
-            " runs nowhere: stop what runs by the former one, then clear its error"
+            "its definition was changed while it was unmanaged, and by the new definition it runs"
+            " nowhere: stop what runs by the former one, then clear its error"
         )
         _fail(round_, service_id, status, desired, reason)
     else:
@@ -129,7 +129,7 @@ def _forget_unmanaged(round_: Round, service_id: str) -> None:
     state = round_.state
     ignored = (*(one for one in state.ignored if one != service_id), service_id)
     round_.state = replace(state, ignored=ignored)
-    text = "no longer declared; it was left to its operator before, and may still run"
+    text = "no longer declared; it was unmanaged before, and may still run"
     round_.forget_service(service_id, text)
 
 

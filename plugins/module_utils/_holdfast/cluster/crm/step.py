@@ -129,7 +129,7 @@ def _handle(round_: Round, service_id: str) -> None:
     status = round_.state.services.get(service_id)
     if desired is not None and desired.ignored:
         if status is not None:
-            round_.forget_service(service_id, "to be ignored: left as it is")
+            round_.forget_service(service_id, "declared unmanaged: left as it is")
         return
     if status is None:
         if not round_.state.disarm and desired is not None:

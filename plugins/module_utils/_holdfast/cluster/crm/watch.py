@@ -89,7 +89,7 @@ class Watch:
     """What one CRM remembers of all members between observations, in monotonic seconds.
 
     *changed* is when each heartbeat was last seen to change; *beating* are the members whose
-    heartbeat changed since *watched_since*.  *asked* is since when a member is asked on the
+    heartbeat changed since *watched_since*.  *queried_since* is since when a member is asked on the
     network, *answered* when it last answered.  *rhythms* are the signs of life of each member.
     Since *steady_since* the looks came as they should.
     """
@@ -99,7 +99,7 @@ class Watch:
     watched_since: float
     looked: float = -math.inf
     beating: set[str] = field(default_factory=set)
-    asked: dict[str, float] = field(default_factory=dict)
+    queried_since: dict[str, float] = field(default_factory=dict)
     answered: dict[str, float] = field(default_factory=dict)
     elsewhere: dict[str, Elsewhere] = field(default_factory=dict)
     rhythms: dict[str, Rhythm] = field(default_factory=dict)
@@ -241,9 +241,9 @@ class Watch:
             quiet = rhythm is not None and rhythm.sends and timing.keepalive > 0
             heard = rhythm.heard if rhythm is not None else now
             if not quiet or min(silent, now - heard) <= timing.suspect_soonest / 2:
-                self.asked.pop(node, None)
+                self.queried_since.pop(node, None)
                 return False
-        self.asked.setdefault(node, now)
+        self.queried_since.setdefault(node, now)
         return True
 
     def due(self, now: float) -> float:
@@ -269,7 +269,7 @@ class Watch:
 
     def is_asked(self, node: str) -> bool:
         """Return whether a member is silent for so long that it is asked."""
-        return node in self.asked
+        return node in self.queried_since
 
     def observe(self, node: str, look: NodeLook, now: float, fail_seconds: float) -> ObservedNode:
         """Return the observation of a member.
@@ -366,7 +366,7 @@ class Watch:
         return Answer.NO if now - self._waiting_since(node) >= wait else Answer.UNKNOWN
 
     def _waiting_since(self, node: str) -> float:
-        return max(self.asked[node], self._answered_at(node))
+        return max(self.queried_since[node], self._answered_at(node))
 
     def _answered_at(self, node: str) -> float:
         answered, rhythm = self.answered.get(node, -math.inf), self.rhythms.get(node)

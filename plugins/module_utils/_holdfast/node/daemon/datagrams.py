@@ -138,7 +138,7 @@ class Correspondence:
     refused: int = 0
     last_refused: Address | None = None
     other_keys: dict[str, float] = field(default_factory=dict)
-    _asked: dict[str, dict[str, float]] = field(default_factory=dict)
+    _queries: dict[str, dict[str, float]] = field(default_factory=dict)
     _watched: dict[str, dict[str, tuple[float, int]]] = field(default_factory=dict)
     """When each request for keepalives was made, and the highest count with its nonce."""
 
@@ -149,11 +149,11 @@ class Correspondence:
 
     def question(self, node: str, now: float) -> bytes:
         """Return a new question for *node*, whose answer counts from *now* on."""
-        asked = self._asked.setdefault(node, {})
-        for nonce in [nonce for nonce, when in asked.items() if now - when > NONCE_COUNTS]:
-            del asked[nonce]
+        queries = self._queries.setdefault(node, {})
+        for nonce in [nonce for nonce, when in queries.items() if now - when > NONCE_COUNTS]:
+            del queries[nonce]
         nonce = secrets.token_hex(NONCE_BYTES)
-        asked[nonce] = now
+        queries[nonce] = now
         return self.message(Kind.ASK, nonce)
 
     def request(self, node: str, now: float) -> bytes:
@@ -220,11 +220,11 @@ class Correspondence:
         return authentication.accepts(made, SIGNED_AS, message.signed())
 
     def _was_asked(self, message: Message, now: float) -> bool:
-        asked = self._asked.get(message.node, {})
+        queries = self._queries.get(message.node, {})
         if not message.nonce and not self.authenticate().enforces:
             # A node of the version before answers without the nonce.
-            return any(now - when <= NONCE_COUNTS for when in asked.values())
-        when = asked.get(message.nonce)
+            return any(now - when <= NONCE_COUNTS for when in queries.values())
+        when = queries.get(message.nonce)
         return when is not None and now - when <= NONCE_COUNTS
 
 

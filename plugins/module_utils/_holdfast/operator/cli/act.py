@@ -151,8 +151,8 @@ def _return(options: argparse.Namespace) -> int:
 def _maintain(options: argparse.Namespace, state: str) -> Result:
     from ..operations.maintenance import declare_maintenance
 
-    asked = {"node": options.node, "state": state, **_why(options), **waiting(options)}
-    return declare_maintenance(asked, options.dry_run)
+    module_options = {"node": options.node, "state": state, **_why(options), **waiting(options)}
+    return declare_maintenance(module_options, options.dry_run)
 
 
 def _refuse_what_cannot_be_emptied(configuration: NodeConfiguration, node: str) -> None:
@@ -205,8 +205,13 @@ def _disarm(options: argparse.Namespace) -> int:
 def _hold(options: argparse.Namespace) -> int:
     from ..operations.disarm import declare_cluster_maintenance
 
-    asked = {"state": options.state, "mode": options.mode, **_why(options), **waiting(options)}
-    result = declare_cluster_maintenance(asked, options.dry_run)
+    module_options = {
+        "state": options.state,
+        "mode": options.mode,
+        **_why(options),
+        **waiting(options),
+    }
+    result = declare_cluster_maintenance(module_options, options.dry_run)
     begun = "held" if options.mode == "hold" else f"disarmed ({options.mode})"
     tell(options, result, "the cluster", begun if options.state == "present" else "managed again")
     return DONE
@@ -230,8 +235,14 @@ def _declare(options: argparse.Namespace, state: str = "started", **wish: Any) -
 
     declared = read_cluster(load_config(options))[0].services
     require_known(options.service, "SERVICE", declared, "the id of a declared service")
-    asked = {"name": options.service, "resources": None, "state": state, **wish, **waiting(options)}
-    result = declare_service(asked, options.dry_run)
+    module_options = {
+        "name": options.service,
+        "resources": None,
+        "state": state,
+        **wish,
+        **waiting(options),
+    }
+    result = declare_service(module_options, options.dry_run)
     tell(options, result, options.service, state)
     status = result.values.get("status")
     if status:
@@ -259,9 +270,14 @@ def _clear(options: argparse.Namespace) -> int:
 def _move(options: argparse.Namespace) -> int:
     from ..operations.move import declare_move
 
-    asked = {"name": options.service, "node": options.node, "live": True, **waiting(options)}
-    asked.update(pin=options.pin, force=options.force)
-    result = declare_move(asked, options.dry_run)
+    module_options = {
+        "name": options.service,
+        "node": options.node,
+        "live": True,
+        **waiting(options),
+    }
+    module_options.update(pin=options.pin, force=options.force)
+    result = declare_move(module_options, options.dry_run)
     where = f"on {options.node}" if options.node else "no longer pinned"
     if options.pin:
         where += ", pinned there"

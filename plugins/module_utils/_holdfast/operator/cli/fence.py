@@ -141,7 +141,7 @@ def _rehearse(options: argparse.Namespace) -> int:
     configuration = load_config(options)
     if options.report and not Path(options.report).parent.is_dir():
         raise InputError("--report", options.report, "a file in a folder that exists")
-    asked = {
+    module_options = {
         "config": str(configuration.fence_configuration),
         "nodes": options.nodes or None,
         "running": [],
@@ -154,7 +154,7 @@ def _rehearse(options: argparse.Namespace) -> int:
         "port": 22,
         "boot_timeout": BOOT_WAIT,
     }
-    result = rehearse_fence(asked, False)
+    result = rehearse_fence(module_options, False)
     for node, one in result.values["nodes"].items():
         sys.stdout.write(f"{node}: {one['verdict']}\n")
         for text in (*one["problems"], *one["remarks"]):
@@ -212,10 +212,10 @@ def _declare(options: argparse.Namespace, node: str, state: str, reason: str | N
     """
     from ..operations.maintenance import declare_maintenance
 
-    asked: dict[str, Any] = {"node": node, "state": state, "reason": reason, "owner": None}
-    asked.update(waiting(options), until=None, duration=0.0)
-    asked["wait"] = asked["wait"] and state == "active"
-    return declare_maintenance(asked, options.dry_run)
+    module_options: dict[str, Any] = {"node": node, "state": state, "reason": reason, "owner": None}
+    module_options.update(waiting(options), until=None, duration=0.0)
+    module_options["wait"] = module_options["wait"] and state == "active"
+    return declare_maintenance(module_options, options.dry_run)
 
 
 def _devices(configuration: NodeConfiguration, node: str) -> FenceConfiguration:
@@ -256,11 +256,13 @@ def _switch(devices: FenceConfiguration, node: str, power: str, dry_run: bool) -
 def _wait_until_recovered(options: argparse.Namespace) -> None:
     from ..cluster_info import inform
 
-    asked: dict[str, Any] = {
+    module_options: dict[str, Any] = {
         "until": "recovered",
         "timeout": options.timeout,
         "failover_of": None,
         "since": 0.0,
     }
-    asked.update(config=options.config, recovered_from=options.node, probe=False, page=None)
-    inform(asked, False)
+    module_options.update(
+        config=options.config, recovered_from=options.node, probe=False, page=None
+    )
+    inform(module_options, False)

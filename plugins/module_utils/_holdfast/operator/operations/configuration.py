@@ -155,7 +155,7 @@ def told_of(kind: str, name: str = "") -> Iterator[None]:
         raise InputError(option, error.value, error.expected) from error
 
 
-Asked = Mapping[str, Rows]
+Declarations = Mapping[str, Rows]
 """The options of ``services``, ``rules`` and ``node_properties``, for the kinds that were given."""
 
 
@@ -164,16 +164,20 @@ def configuration_info(options: Mapping[str, Any], check: bool) -> Result:
     configuration = load(Path(options["config"]))
     desired = read_configuration(configuration)
     live = exported(desired)
-    asked = {kind: by_name(kind, options[kind]) for kind in KINDS if options[kind] is not None}
-    planned = redeclared(asked, desired, configuration)
-    found = drift(asked, desired, planned, live)
+    declarations = {
+        kind: by_name(kind, options[kind]) for kind in KINDS if options[kind] is not None
+    }
+    planned = redeclared(declarations, desired, configuration)
+    found = drift(declarations, desired, planned, live)
     policy = options.get(POLICY)
     if policy is not None:
         found.extend(policy_drift(policy, desired.policy))
     told = [asdict(one) for one in found]
     values: dict[str, Any] = {"version": desired.version, **live, "drift": told}
     declared = exported(planned)
-    before: dict[str, Any] = {kind: _shown(rows, declared[kind]) for kind, rows in asked.items()}
+    before: dict[str, Any] = {
+        kind: _shown(rows, declared[kind]) for kind, rows in declarations.items()
+    }
     if policy is not None:
         before[POLICY] = policy_document(policy_asked(policy))
     if not before:
@@ -182,25 +186,25 @@ def configuration_info(options: Mapping[str, Any], check: bool) -> Result:
 
 
 def redeclared(
-    asked: Asked, desired: DesiredState, configuration: NodeConfiguration
+    declarations: Declarations, desired: DesiredState, configuration: NodeConfiguration
 ) -> DesiredState:
-    """Return *desired* with each service, rule and node that it has declared again as *asked*.
+    """Return *desired* with its services, rules and nodes as *declarations* have them.
 
     None is added or removed, so that an obstacle to that hides no difference.  Raises
     ``InputError`` for an option that is not acceptable.
     """
     services = dict(desired.services)
-    for name, row in _to_be(asked, "services"):
+    for name, row in _to_be(declarations, "services"):
         if name in services:
             with told_of("services", name):
                 services[name] = service_from_options(merged_service(desired, row))
     rules: dict[str, Rule] = {rule.name: rule for rule in desired.rules()}
-    for name, row in _to_be(asked, "rules"):
+    for name, row in _to_be(declarations, "rules"):
         if name in rules:
             with told_of("rules", name):
                 rules[name] = checked_rule(row, configuration)
     properties = dict(desired.properties)
-    for name, row in _to_be(asked, "node_properties"):
+    for name, row in _to_be(declarations, "node_properties"):
         if name in properties:
             with told_of("node_properties", name):
                 properties[name] = merged_properties(desired, row)
@@ -217,15 +221,18 @@ def redeclared(
 
 
 def drift(
-    asked: Asked, desired: DesiredState, planned: DesiredState, live: Mapping[str, Any]
+    declarations: Declarations,
+    desired: DesiredState,
+    planned: DesiredState,
+    live: Mapping[str, Any],
 ) -> list[Drift]:
-    """Return where the services, rules and nodes of *desired* differ from those *asked*.
+    """Return where the services, rules and nodes of *desired* differ from *declarations*.
 
     *planned* is of ``redeclared``, *live* is *desired* as ``exported``.
     """
     changed = differences(desired, planned)
     found: list[Drift] = []
-    for kind, rows in asked.items():
+    for kind, rows in declarations.items():
         word = KINDS[kind]
         present = [row["name"] for row in live[kind]]
         for name, row in rows.items():
@@ -255,9 +262,11 @@ def policy_drift(options: Mapping[str, Any], live: Policy) -> list[Drift]:
     ]
 
 
-def _to_be(asked: Asked, kind: str) -> list[tuple[str, Mapping[str, Any]]]:
+def _to_be(declarations: Declarations, kind: str) -> list[tuple[str, Mapping[str, Any]]]:
     """Return the names and options of those that are to be present."""
-    return [(name, row) for name, row in asked.get(kind, {}).items() if row["state"] != ABSENT]
+    return [
+        (name, row) for name, row in declarations.get(kind, {}).items() if row["state"] != ABSENT
+    ]
 
 
 def _shown(rows: Rows, planned: list[dict[str, Any]]) -> list[Any]:

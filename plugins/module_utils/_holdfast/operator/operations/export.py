@@ -133,11 +133,11 @@ def read_configuration(configuration: NodeConfiguration) -> DesiredState:
         return desired.in_force(state.ended)
 
 
-def _compared(asked: Mapping[str, Any], live: Mapping[str, Any]) -> list[Drift]:
-    """Return where the export *live* differs from the export *asked*; hidden secrets are equal."""
+def _compared(declared: Mapping[str, Any], live: Mapping[str, Any]) -> list[Drift]:
+    """Return where the exports *live* and *declared* differ; hidden secrets are equal."""
     found: list[Drift] = []
     for kind, word in KINDS.items():
-        desired = {row["name"]: row for row in asked[kind]}
+        desired = {row["name"]: row for row in declared[kind]}
         present = {row["name"]: row for row in live[kind]}
         for name, row in desired.items():
             if name not in present:
@@ -152,16 +152,16 @@ def _compared(asked: Mapping[str, Any], live: Mapping[str, Any]) -> list[Drift]:
     return found
 
 
-def _equal(asked: Any, live: Any) -> bool:
+def _equal(declared: Any, live: Any) -> bool:
     """Return whether two values are the same; a hidden one equals any."""
     if live == HIDDEN:
         return True
-    if isinstance(asked, Mapping) and isinstance(live, Mapping):
-        keys = {*asked, *live}
-        return all(_equal(asked.get(key), live.get(key)) for key in sorted(keys))
-    if isinstance(asked, (list, tuple)) and isinstance(live, (list, tuple)):
-        return len(asked) == len(live) and all(map(_equal, asked, live))
-    return bool(asked == live)
+    if isinstance(declared, Mapping) and isinstance(live, Mapping):
+        keys = {*declared, *live}
+        return all(_equal(declared.get(key), live.get(key)) for key in sorted(keys))
+    if isinstance(declared, (list, tuple)) and isinstance(live, (list, tuple)):
+        return len(declared) == len(live) and all(map(_equal, declared, live))
+    return bool(declared == live)
 
 
 def _without_secrets(rows: list[Any]) -> list[Any]:

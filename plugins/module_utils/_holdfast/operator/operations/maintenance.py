@@ -96,8 +96,8 @@ def _is_kept_by_fence(options: Mapping[str, Any], before: Maintenance) -> bool:
 
     The end of that drain would power the node on while a person works on it.
     """
-    asked = options["reason"] if options["reason"] is not None else before.reason
-    other = not asked.startswith(FENCE_REASON) or options.get("until") or options.get("duration")
+    reason = options["reason"] if options["reason"] is not None else before.reason
+    other = not reason.startswith(FENCE_REASON) or options.get("until") or options.get("duration")
     return fenced_by_hand(before) and bool(other)
 
 

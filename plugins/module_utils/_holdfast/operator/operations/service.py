@@ -177,18 +177,18 @@ def _with_secrets(row: Any, present: Service | None) -> Any:
 
 def _requests(options: Mapping[str, Any], status: ServiceStatus | None) -> dict[str, Request]:
     """Return the requests of *options*: to clear an error, to stop with a timeout."""
-    asked: dict[str, Request] = {}
+    requests: dict[str, Request] = {}
     within = options.get("stop_within")
     if within is not None:
         if options["state"] != STOPPED:
             raise InputError("stop_within", within, f"it only with state={STOPPED}")
-        asked[STOP] = Request(STOP, time.time(), timeout=within)
+        requests[STOP] = Request(STOP, time.time(), timeout=within)
     if options.get("clear_error"):
         if options["state"] != STARTED:
             raise InputError("clear_error", True, f"it only with state={STARTED}")
         if status is not None and status.state is ServiceState.ERROR:
-            asked[CLEAR] = Request(CLEAR, time.time())
-    return asked
+            requests[CLEAR] = Request(CLEAR, time.time())
+    return requests
 
 
 def _left_running(name: str, desired: DesiredState) -> list[str]:

@@ -53,12 +53,12 @@ def judge_health(status: dict[str, Any]) -> Health:
         sentences[Severity(one["severity"])].append(
             f"{clean(one['text'])} Next: {clean(one['next'])}."
         )
-    critical, doubts = sentences[Severity.ERROR], sentences[Severity.WARNING]
-    level = Level.CRITICAL if critical else Level.WARNING if doubts else Level.OK
+    critical, warnings = sentences[Severity.ERROR], sentences[Severity.WARNING]
+    level = Level.CRITICAL if critical else Level.WARNING if warnings else Level.OK
     well = (
         f"Cluster {clean(status['cluster'])}: {wording.summary(status)}; {wording.manager(status)}."
     )
-    return Health(level, (*critical, *doubts) or (well,), _figures(status))
+    return Health(level, (*critical, *warnings) or (well,), _figures(status))
 
 
 def unknown(why: str) -> Health:

@@ -226,7 +226,7 @@ def held(status: dict[str, Any]) -> str:
     maintenance = status["maintenance"]
     if maintenance is None:
         return ""
-    return f"The cluster is in global maintenance{_told(maintenance, status['at'])}."
+    return f"The cluster is in global maintenance{_maintenance_text(maintenance, status['at'])}."
 
 
 def capitalized(text: str) -> str:
@@ -239,7 +239,8 @@ def disarmed(status: dict[str, Any]) -> str:
     disarm = status["disarm"]
     if disarm is None:
         return ""
-    return f"The cluster is {disarm['state']} ({disarm['mode']}){_told(disarm, status['at'])}."
+    why = _maintenance_text(disarm, status["at"])
+    return f"The cluster is {disarm['state']} ({disarm['mode']}){why}."
 
 
 def _node_in_doubt(service: dict[str, Any], nodes: dict[str, Any]) -> bool:
@@ -253,19 +254,19 @@ def _node_in_doubt(service: dict[str, Any], nodes: dict[str, Any]) -> bool:
 def _maintenance(maintenance: dict[str, Any] | None, at: float) -> str:
     if maintenance is None:
         return ""
-    return f"in maintenance{_told(maintenance, at)}"
+    return f"in maintenance{_maintenance_text(maintenance, at)}"
 
 
-def _told(asked: dict[str, Any], at: float) -> str:
+def _maintenance_text(maintenance: dict[str, Any], at: float) -> str:
     """Return begin, owner, end and reason of a maintenance, those that are known."""
     text = ""
-    if asked["since"]:
-        text += f" for {age_since(asked['since'], at)}"
-    if asked["owner"]:
-        text += f" by {clean(asked['owner'])}"
-    text += _until(asked.get("until", 0.0), at)
-    if asked["reason"]:
-        text += f": {clean(asked['reason'])}"
+    if maintenance["since"]:
+        text += f" for {age_since(maintenance['since'], at)}"
+    if maintenance["owner"]:
+        text += f" by {clean(maintenance['owner'])}"
+    text += _until(maintenance.get("until", 0.0), at)
+    if maintenance["reason"]:
+        text += f": {clean(maintenance['reason'])}"
     return text
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...errors import InputError
 from ..allocate.solution import Options
-from ..explain.reasons import oddities_refused
+from ..explain.reasons import as_cluster_data_errors
 from ..model.cluster import DISK_TEMPLATES, Cluster
 from ..model.redundancy import first_stuck
 from .capacity import (
@@ -43,7 +43,7 @@ def describe_capacity(cluster: Cluster, options: Mapping[str, Any]) -> dict[str,
     if not isfinite(room):
         raise InputError("room", str(room), "a number of instances")
     found: dict[str, Any] = {}
-    with oddities_refused("the cluster"):
+    with as_cluster_data_errors("the cluster"):
         if FIT in parts:
             found["fit"] = _fit(cluster, options)
         if REDUNDANCY in parts:

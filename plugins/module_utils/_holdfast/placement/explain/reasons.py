@@ -277,7 +277,7 @@ def _secondary(cluster: Cluster, request: Request, options: Options, result: Ans
 
 
 @contextmanager
-def oddities_refused(what: str) -> Iterator[None]:
+def as_cluster_data_errors(what: str) -> Iterator[None]:
     """Raise `ClusterDataError` about *what* where a computation inside cannot be done."""
     try:
         yield
@@ -295,7 +295,7 @@ def allocate(
     *problems* are what is known to stand in its way beforehand, one sentence each.  Raises
     `ClusterDataError` if it cannot be read or computed.
     """
-    with oddities_refused("the request"):
+    with as_cluster_data_errors("the request"):
         cluster, request, warnings = read_request(text, static_node_memory)
         if problems:
             info = f"Request failed: {'; '.join(problems)}"

@@ -94,11 +94,11 @@ NUMBERS: dict[str, tuple[str, Callable[[str, str], float], str]] = {
     "min-disk": ("least_disk", read_decimal, "min free disk space"),
     "static-kvm-node-memory": ("node_memory", read_whole, "static node memory"),
 }
-"""Options that are numbers: the attribute of `Asked`, how it is read, and how errors begin."""
+"""Options that are numbers: the attribute of `HbalOptions`, its reader, and how errors begin."""
 PRIORITIES = ("low", "normal", "high")
 
 
-class Asked:
+class HbalOptions:
     """The values among the *settings*; those not given have hbal's defaults.
 
     Raises `CommandLine` or `ClusterDataError`, with hbal's words, for a wrong one.
@@ -200,88 +200,88 @@ def main_and_exit(arguments: Sequence[str]) -> None:
 
 
 def _run(settings: Settings, progress: Progress) -> None:
-    asked = Asked(settings)
-    cluster, only = _prepared(asked)
-    save(asked.last("save"), cluster, "original", "before balancing")
-    if not cluster.names and not asked.json:
+    hbal_options = HbalOptions(settings)
+    cluster, only = _prepared(hbal_options)
+    save(hbal_options.last("save"), cluster, "original", "before balancing")
+    if not cluster.names and not hbal_options.json:
         sys.stdout.write("Cluster is empty, exiting.\n")
         return
-    if not asked.json:
-        hbal_output.say_loaded(cluster, asked)
-    group = setup.choose_group(cluster, asked.last("group"))
+    if not hbal_options.json:
+        hbal_output.say_loaded(cluster, hbal_options)
+    group = setup.choose_group(cluster, hbal_options.last("group"))
     scope = [node.index for node in cluster.nodes if node.group == group]
     limits = MoveLimits(
-        asked.has("evac-mode"),
-        not asked.has("no-disk-moves"),
-        not asked.has("no-instance-moves"),
-        asked.has("restricted-migration"),
-        asked.has("ignore-soft-errors"),
+        hbal_options.has("evac-mode"),
+        not hbal_options.has("no-disk-moves"),
+        not hbal_options.has("no-instance-moves"),
+        hbal_options.has("restricted-migration"),
+        hbal_options.has("ignore-soft-errors"),
     )
     progress.what = "balancing"
 
     def plan(say: Callable[[Made], None] | None = None) -> Plan:
         """Return hbal's moves, each passed to *say* when it is found, or our plan."""
         aims = PlanLimits(
-            asked.most_moves,
-            asked.most_copied,
-            gain_per_gib=asked.gain_per_gib,
-            fair_score=asked.gain_limit,
-            fair_gain=asked.least_gain,
-            good_score=optimal_score(cluster, scope) + asked.least_score,
-            swaps=asked.has("swaps"),
-            keep_n1=not asked.has("ignore-n1"),
+            hbal_options.most_moves,
+            hbal_options.most_copied,
+            gain_per_gib=hbal_options.gain_per_gib,
+            fair_score=hbal_options.gain_limit,
+            fair_gain=hbal_options.least_gain,
+            good_score=optimal_score(cluster, scope) + hbal_options.least_score,
+            swaps=hbal_options.has("swaps"),
+            keep_n1=not hbal_options.has("ignore-n1"),
         )
-        if asked.like_hbal:
+        if hbal_options.like_hbal:
             return run_as_hbal(cluster, scope, limits, aims, only, say)
         found = make_plan(cluster, scope, limits, aims, only, progress.tell)
-        if asked.budget is None:
+        if hbal_options.budget is None:
             return found
         from .hbal_search import improved
 
         question = (cluster, scope, limits, aims, only)
-        return improved(question, found, asked.budget, asked.seed, progress)
+        return improved(question, found, hbal_options.budget, hbal_options.seed, progress)
 
-    if asked.json:
+    if hbal_options.json:
         from ....placement.balance.description import describe_plan
         from ....placement.iallocator.json_text import encode
 
         sys.stdout.write(encode(describe_plan(cluster, scope, plan(), limits, only)) + "\n")
         return
-    hbal_output.say_group(cluster, scope, group, asked)
-    _balance(cluster, scope, asked, plan)
+    hbal_output.say_group(cluster, scope, group, hbal_options)
+    _balance(cluster, scope, hbal_options, plan)
 
 
-def _prepared(asked: Asked) -> tuple[Cluster, Callable[[str], bool]]:
+def _prepared(hbal_options: HbalOptions) -> tuple[Cluster, Callable[[str], bool]]:
     """Return the cluster with the changes that the options make, and which instances may move."""
-    cluster, warnings = _read(asked)
-    name = asked.last("dynu-file")
+    cluster, warnings = _read(hbal_options)
+    name = hbal_options.last("dynu-file")
     loads = None if name is None else setup.read_loads(read_source(name))
     only = setup.choose_instances(
-        cluster, asked.names("select-instances"), asked.names("exclude-instances")
+        cluster, hbal_options.names("select-instances"), hbal_options.names("exclude-instances")
     )
-    if asked.monitored:
-        complete = ask_loads(cluster, asked.has("mond-xen"), asked.last("mond-data"))
-        if not complete and asked.has("exit-on-missing-mond-data"):
+    if hbal_options.monitored:
+        complete = ask_loads(cluster, hbal_options.has("mond-xen"), hbal_options.last("mond-data"))
+        if not complete and hbal_options.has("exit-on-missing-mond-data"):
             raise ClusterDataError("Not all required data available")
-    if asked.verbose != 0:
+    if hbal_options.verbose != 0:
         options.warn(warnings)
-    if not asked.json:
-        hbal_output.say_tags(cluster, asked)
-    if asked.has("ignore-dynu"):
+    if not hbal_options.json:
+        hbal_output.say_tags(cluster, hbal_options)
+    if hbal_options.has("ignore-dynu"):
         setup.set_loads(cluster, None)
     elif loads is not None:
         setup.set_loads(cluster, loads)
-    setup.take_offline(cluster, asked.all("offline"))
-    if asked.most_cpus is not None:
-        setup.set_most_cpus(cluster, asked.most_cpus)
-    if asked.least_disk is not None:
-        setup.set_least_disk(cluster, asked.least_disk)
+    setup.take_offline(cluster, hbal_options.all("offline"))
+    if hbal_options.most_cpus is not None:
+        setup.set_most_cpus(cluster, hbal_options.most_cpus)
+    if hbal_options.least_disk is not None:
+        setup.set_least_disk(cluster, hbal_options.least_disk)
     return cluster, only
 
 
-def _read(asked: Asked) -> tuple[Cluster, list[str]]:
-    text_file, request_file = asked.last("text-data"), asked.last("ialloc-src")
-    tags = asked.last("exclusion-tags") or ""
+def _read(hbal_options: HbalOptions) -> tuple[Cluster, list[str]]:
+    text_file, request_file = hbal_options.last("text-data"), hbal_options.last("ialloc-src")
+    tags = hbal_options.last("exclusion-tags") or ""
     prefixes = tuple([f"{tag}:" for tag in tags.split(",") if tag])
     try:
         if text_file is not None:
@@ -292,7 +292,7 @@ def _read(asked: Asked) -> tuple[Cluster, list[str]]:
             from ....placement.iallocator.request import read_described_cluster
 
             text = read_source(request_file)
-            return read_described_cluster(text, asked.node_memory)
+            return read_described_cluster(text, hbal_options.node_memory)
         raise ClusterDataError("No backend selected! Exiting.")
     except ClusterDataError as error:
         raise ClusterDataError(f"failed to load data, aborting: {error}") from None
@@ -301,16 +301,16 @@ def _read(asked: Asked) -> tuple[Cluster, list[str]]:
 def _balance(
     cluster: Cluster,
     scope: list[int],
-    asked: Asked,
+    hbal_options: HbalOptions,
     make: Callable[[Callable[[Made], None] | None], Plan],
 ) -> None:
     """Print the plan that *make* returns, and write the files that are asked for."""
-    hbal_output.show_cluster(cluster, scope, "Initial", asked)
+    hbal_output.show_cluster(cluster, scope, "Initial", hbal_options)
     before, least = score_of(cluster, scope), optimal_score(cluster, scope)
-    hbal_output.say_score("Initial", cluster, scope, asked.verbose)
+    hbal_output.say_score("Initial", cluster, scope, hbal_options.verbose)
     # A score that is not a number is not as good as any: no move is found for it.
-    if before <= least + asked.least_score:
-        hbal_output.say_balanced(before, least, asked)
+    if before <= least + hbal_options.least_score:
+        hbal_output.say_balanced(before, least, hbal_options)
         return
     sys.stdout.write("Trying to minimize the CV...\n")
     names = Names(cluster, scope)
@@ -325,12 +325,12 @@ def _balance(
     hbal_output.say_given_up(plan)
     for made in plan.steps[len(said) :]:
         say(made)
-    hbal_output.say_end(plan, scope, asked)
-    if plan.steps and not asked.like_hbal:
+    hbal_output.say_end(plan, scope, hbal_options)
+    if plan.steps and not hbal_options.like_hbal:
         hbal_output.say_sets(plan)
-    hbal_output.write_commands(names, plan.steps, asked)
-    after = plan.cluster if asked.like_hbal else setup.settled(plan.cluster)
-    save(asked.last("save"), after, "balanced", "after balancing")
-    hbal_output.show_cluster(after, scope, "Final", asked)
-    if asked.verbose > 3:
+    hbal_output.write_commands(names, plan.steps, hbal_options)
+    after = plan.cluster if hbal_options.like_hbal else setup.settled(plan.cluster)
+    save(hbal_options.last("save"), after, "balanced", "after balancing")
+    hbal_output.show_cluster(after, scope, "Final", hbal_options)
+    if hbal_options.verbose > 3:
         hbal_output.say_sums(cluster, after, scope)

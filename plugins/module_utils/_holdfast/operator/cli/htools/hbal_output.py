@@ -25,20 +25,20 @@ from ....placement.model.show import fixed, show_policy
 from .source import show_nodes, write_file
 
 if TYPE_CHECKING:
-    from .hbal import Asked
+    from .hbal import HbalOptions
 
 
-def say_tags(cluster: Cluster, asked: Asked) -> None:
+def say_tags(cluster: Cluster, hbal_options: HbalOptions) -> None:
     """Print the cluster's tags and policy."""
-    if asked.verbose > 1:
+    if hbal_options.verbose > 1:
         sys.stdout.write(f"Loaded cluster tags: {','.join(cluster.tags)}\n")
         sys.stdout.write(f"Loaded cluster ipolicy: {show_policy(cluster.policy)}\n")
 
 
-def say_loaded(cluster: Cluster, asked: Asked) -> None:
+def say_loaded(cluster: Cluster, hbal_options: HbalOptions) -> None:
     """Print how large the cluster is, and which instances are between groups."""
     nodes = cluster.nodes
-    if asked.verbose > 1:
+    if hbal_options.verbose > 1:
         split = [
             instance.name
             for instance in cluster.instances()
@@ -51,11 +51,13 @@ def say_loaded(cluster: Cluster, asked: Asked) -> None:
             sys.stderr.write("These instances will not be moved.\n")
     sys.stdout.write(f"Loaded {len(nodes)} nodes, {len(cluster.names)} instances\n")
     domain = cluster.domain()
-    if domain and asked.verbose > 1:
+    if domain and hbal_options.verbose > 1:
         sys.stdout.write(f"Note: Stripping common suffix of '{domain}' from names\n")
 
 
-def say_group(cluster: Cluster, scope: Sequence[int], group: int, asked: Asked) -> None:
+def say_group(
+    cluster: Cluster, scope: Sequence[int], group: int, hbal_options: HbalOptions
+) -> None:
     """Print the group's size and what is wrong with it."""
     inside = frozenset(scope)
     count = sum(instance.primary in inside for instance in cluster.instances())
@@ -64,7 +66,7 @@ def say_group(cluster: Cluster, scope: Sequence[int], group: int, asked: Asked) 
     nodes = [cluster.nodes[index] for index in scope]
     short = [node for node in nodes if node.short and not node.offline]
     held = {index for node in short for index in (*node.primaries, *node.secondaries)}
-    if asked.verbose > 0:
+    if hbal_options.verbose > 0:
         sys.stdout.write(
             f"Initial check done: {len(short)} bad nodes, {len(held)} bad instances.\n"
         )
@@ -82,7 +84,7 @@ def say_group(cluster: Cluster, scope: Sequence[int], group: int, asked: Asked) 
         sys.stdout.write(f"The cluster contains {beyond} policy-violating nodes.\n")
         sys.stdout.write(
             "Continuing, ignoring soft errors.\n"
-            if asked.has("ignore-soft-errors")
+            if hbal_options.has("ignore-soft-errors")
             else "Continuing, but the set of moves might be too restricted; consider using the "
             "--ignore-soft-errors option.\n"
         )
@@ -108,27 +110,27 @@ def say_score(which: str, cluster: Cluster, scope: Sequence[int], verbose: int) 
         sys.stdout.write(f"   {name:<24} {value:>{width}} {shown:>6}\n")
 
 
-def say_balanced(score: float, least: float, asked: Asked) -> None:
+def say_balanced(score: float, least: float, hbal_options: HbalOptions) -> None:
     """Print that there is nothing to do."""
     sys.stdout.write(
         f"Cluster is already well balanced (initial score {show_short(score)},\n"
         f"optimum score due to N+1 reservations {show_short(least)},\n"
-        f"minimum score {show_short(asked.least_score)}).\nNothing to do, exiting\n"
+        f"minimum score {show_short(hbal_options.least_score)}).\nNothing to do, exiting\n"
     )
 
 
-def say_end(plan: Plan, scope: Sequence[int], asked: Asked) -> None:
+def say_end(plan: Plan, scope: Sequence[int], hbal_options: HbalOptions) -> None:
     """Print what *plan* comes to."""
     if not plan.steps:
         sys.stdout.write("No solution found\n")
-    elif asked.verbose > 2:
-        say_score("Final", plan.cluster, scope, asked.verbose)
+    elif hbal_options.verbose > 2:
+        say_score("Final", plan.cluster, scope, hbal_options.verbose)
     else:
         sys.stdout.write(
             f"Cluster score improved from {fixed(plan.score_before, 8)} "
             f"to {fixed(plan.steps[-1].score, 8)}\n"
         )
-    if asked.verbose > 0:
+    if hbal_options.verbose > 0:
         sys.stdout.write(f"Solution length={len(plan.steps)}\n")
 
 
@@ -170,22 +172,24 @@ def say_sums(before: Cluster, after: Cluster, scope: Sequence[int]) -> None:
         sys.stdout.write(f"{word:<9} mem={memory} disk={disk}\n")
 
 
-def show_cluster(cluster: Cluster, scope: Sequence[int], which: str, asked: Asked) -> None:
+def show_cluster(
+    cluster: Cluster, scope: Sequence[int], which: str, hbal_options: HbalOptions
+) -> None:
     """Print the instances and nodes, as far as the options ask for it."""
-    if asked.has("print-instances"):
+    if hbal_options.has("print-instances"):
         sys.stderr.write(f"\n{which} instance map:\n{instance_table(cluster, scope)}")
-    if asked.has("print-nodes"):
+    if hbal_options.has("print-nodes"):
         part = cluster.copy()
         part.nodes = [cluster.nodes[index] for index in scope]
-        show_nodes(asked.last("print-nodes"), part, cluster.domain(), which)
+        show_nodes(hbal_options.last("print-nodes"), part, cluster.domain(), which)
 
 
-def write_commands(names: Names, moves: Sequence[Made], asked: Asked) -> None:
+def write_commands(names: Names, moves: Sequence[Made], hbal_options: HbalOptions) -> None:
     """Print or write Ganeti's commands, if they are asked for."""
-    if not asked.has("print-commands"):
+    if not hbal_options.has("print-commands"):
         return
     text = commands(names, moves)
-    path = asked.last("print-commands")
+    path = hbal_options.last("print-commands")
     if not path:
         sys.stdout.write(shown_commands(text))
         return
