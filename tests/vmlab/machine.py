@@ -26,6 +26,10 @@ RESET = "softdog: Initiating system reboot"
 under I/O errors, which no reset of a real machine can."""
 
 
+PANICKED = "panicked, and stays on"
+"""What this program prints last when a kernel has panicked."""
+
+
 def main() -> int:
     number = int(sys.argv[1])
     lab = folder()
@@ -33,13 +37,15 @@ def main() -> int:
         raise SystemExit("A machine runs in a lab only.")
     here = lab / f"n{number}"
     (CGROUP / here.name / "cgroup.procs").write_text(str(os.getpid()))
+    print(f"machine {here.name}: on", flush=True)
     while True:
         status, said = _boot(here, number)
         print(f"machine {here.name}: the kernel ended with {status}", flush=True)
         if any(goodbye in said for goodbye in GOODBYES):
             break
         if not boots_again(status, said):
-            # It panicked.  A machine does not lose its power by that.
+            # A machine does not lose its power by that.
+            print(f"machine {here.name}: {PANICKED}", flush=True)
             signal.pause()
     # What is left, itself too: the machine is off.
     (CGROUP / here.name / "cgroup.kill").write_text("1")

@@ -17,6 +17,7 @@ from testbed.network import BOTH, CLUSTER
 from testbed.node import CALL, Node
 from vmlab import network
 from vmlab.images import Image
+from vmlab.machine import PANICKED
 
 BOOT = 600.0
 """Seconds until a machine answers; 25 s on an idle machine."""
@@ -89,8 +90,8 @@ class Machine(Node):
         self.run(*words, check=False)
 
     def has_panicked(self) -> bool:
-        """Return whether the machine has power, and its kernel has ended."""
-        return len(power.processes(self.number)) == 1
+        """Return whether the machine has power, and its kernel has panicked."""
+        return self.is_on and self.console().rstrip().endswith(PANICKED)
 
     def cut_network(self, way: str = BOTH, which: int = CLUSTER) -> None:
         """Cut one of the machine's cables, in one direction or both."""
