@@ -82,7 +82,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("names", nargs="*", help="only these mutations")
     options = parser.parse_args()
-    desired = [
+    places = [
         place
         for place, mutation in enumerate(KNOWN)
         if mutation.name in options.names or (not options.names and place < len(MUTATIONS))
@@ -91,18 +91,19 @@ def main() -> int:
     with multiprocessing.Pool(options.workers) as pool:
         work = [
             (place, _first_seed(KNOWN[place].name, options.first_seed), options.most)
-            for place in desired
+            for place in places
         ]
-        for place, (runs, how, took) in zip(desired, pool.imap(look_for, work)):
+        for place, (runs, how, took) in zip(places, pool.imap(look_for, work)):
             shown = f"{runs:5}" if runs else f"> {options.most}"
             name = KNOWN[place].name
             if not runs:
                 missed.append(name)
             sys.stdout.write(f"{shown} runs {took:6.1f} s  {name}: {how[:110]}\n")
             sys.stdout.flush()
-    if missed:
-        sys.stdout.write(f"not found in {options.most} runs: {', '.join(missed)}\n")
-    return 1 if missed else 0
+    if not missed:
+        return 0
+    sys.stdout.write(f"not found in {options.most} runs: {', '.join(missed)}\n")
+    return 1
 
 
 if __name__ == "__main__":

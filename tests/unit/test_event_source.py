@@ -101,7 +101,10 @@ def test_a_node_whose_power_was_cut_by_hand_is_told_with_who_and_why():
     cluster = source.Cluster()
     cluster.look(healthy())
     cut, kept = healthy(), {"reason": "fenced: smoke", "owner": "ann", "since": 9.0, "until": 0.0}
-    why = "to be switched off by hand (by ann: fenced: smoke): nothing to recover, not fenced"
+    why = (
+        "its operator switches it off by hand (by ann: fenced: smoke): nothing to recover,"
+        " not fenced"
+    )
     cut["nodes"]["n2"].update(state="suspect", maintenance=kept)
     assert kinds(cluster.look(cut)) == []
     cut["nodes"]["n2"].update(state="offline", reason=why)

@@ -587,13 +587,13 @@ def end_all(main_process, first_signal, patience, until):
     that outlive it are asked as well, and all are killed once *patience* is used up.
     """
     kill_at = time.monotonic() + patience
-    observed = set()
+    seen = set()
     asked = set()
     pause = PAUSE
     while True:
         # Who was seen once is ours, also when parent, session and mark no longer say so.
-        observed |= members(main_process)
-        left = {one for one in observed if runs(one)}
+        seen |= members(main_process)
+        left = {one for one in seen if runs(one)}
         now = time.monotonic()
         if not left or now >= until:
             return left

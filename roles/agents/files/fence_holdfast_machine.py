@@ -278,7 +278,7 @@ def known_machine(power, settings):
 
 
 def switch(power, settings, desired):
-    """Switch the machine and see that it is as *wanted*."""
+    """Switch the machine and see that it is as *desired*."""
     folder, plug = known_machine(power, settings)
     if bool(power.call("is_on", folder, plug)) is not desired:
         power.call("power_on" if desired else "power_off", folder, plug, settings.power_timeout)

@@ -67,7 +67,7 @@ def test_a_drain_whose_time_was_over_is_told_to_have_ended_once():
         (
             {"n1": Maintenance("fenced: smoke", "bob", 950.0)},
             "",
-            "to be switched off by hand (by bob: fenced: smoke)",
+            "its operator switches it off by hand (by bob: fenced: smoke)",
         ),
         ({}, "poweroff", "shut down cleanly by its operator"),
     ],

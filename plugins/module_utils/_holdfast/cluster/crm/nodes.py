@@ -442,7 +442,9 @@ def _why_left_alone(round_: Round, name: str) -> str:
     """Return why a silent node without services is not fenced."""
     if _is_fenced_by_hand(round_, name):
         maintenance = told(round_.observed.desired.maintenance[name])
-        return f"to be switched off by hand ({maintenance}): nothing to recover, not fenced"
+        return (
+            f"its operator switches it off by hand ({maintenance}): nothing to recover, not fenced"
+        )
     if round_.is_switched_off(name):
         return "shut down cleanly by its operator, with nothing to recover"
     return "silent with no services on it: nothing to recover, not fenced"
