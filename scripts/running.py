@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TextIO
 
 import workplace
+from share import WHOLE, Share
 
 COMMAND_DEADLINE = 5000.0
 """Seconds after which a command counts as hung.  One that gets only what CPU time is left over ends
@@ -65,6 +66,8 @@ class Run:
     environment: Mapping[str, str]
     stages: frozenset[Stage] = frozenset()
     """All stages of this run."""
+    share: Share = WHOLE
+    """What is played of the stages that take long."""
     skipped: list[str] = field(default_factory=list)
     said: deque[str] = field(default_factory=_last_lines)
     """The last lines of the current stage."""

@@ -22,6 +22,7 @@ from pathlib import Path
 import workplace
 from running import LEFT_OVER, Lane, Run, Stage, StageFailed, StageSkipped, outcomes_of, summarise
 from sessions import sessions
+from share import WHOLE, Share
 from workplace import ROOT
 
 SIMULATOR_TESTS = "tests/unit/simulator"
@@ -167,7 +168,9 @@ def integration(run: Run) -> None:
     text = settings.read_text(encoding="utf-8").replace("[defaults]\n", defaults)
     text += f"\n[share_module_archives]\nfolder = {archives}\n"
     settings.write_text(text, encoding="utf-8")
-    _ansible_test(run, "integration", folder=place)
+    targets = [path.name for path in (place / "tests" / "integration" / "targets").iterdir()]
+    tested = sorted(name for name in targets if not name.startswith("setup_"))
+    _ansible_test(run, "integration", *run.share.among(tested), folder=place)
 
 
 DRAWINGS = (
@@ -180,25 +183,29 @@ DRAWINGS = (
 def simulation(run: Run) -> None:
     """Scenarios, and random clusters with faults; deliberate mistakes are found."""
     # Not one after the other: each file has runs of its own.
-    run.python("-m", "pytest", "-n", "2", SIMULATOR_TESTS, folder=ROOT)
-    run.python("tests/mutation/find.py", folder=ROOT)
-    _play_batches(run, known=100, fresh=1)
+    _pytest(run, "-n", "2", SIMULATOR_TESTS)
+    run.python("tests/mutation/find.py", "--share", str(run.share), folder=ROOT)
+    _play_batches(run, run.share.seeds(100), fresh=1)
 
 
 def long_runs(run: Run) -> None:
     """Many more random clusters with faults, most of them new; more hostile inputs."""
-    _play_batches(run, known=500, fresh=300)
+    _play_batches(run, range(500), fresh=300)
     run.python("tests/fuzz/documents.py", "--count", "1000000", folder=ROOT)
     run.python("tests/fuzz/commands.py", "--count", "20000", folder=ROOT)
 
 
-def _play_batches(run: Run, known: int, fresh: int) -> None:
-    """Play the first *known* seeds of each drawing, and fresh ones for *fresh* seconds."""
+def _play_batches(run: Run, known: range, fresh: int) -> None:
+    """Play the *known* seeds of each drawing, and fresh ones for *fresh* seconds."""
     for drawing in DRAWINGS:
         batch = ("tests/simulation/batch.py", "--drawn", drawing)
-        run.python(*batch, "--first-seed", "0", "--count", str(known), folder=ROOT)
+        seeds = ("--first-seed", str(known.start), "--count", str(len(known)))
+        run.python(*batch, *seeds, folder=ROOT)
         run.python(*batch, "--seconds", str(fresh), folder=ROOT)
 
+
+TWO_FILES_AT_ONCE = ("-n", "2", "--dist", "loadfile")
+"""Options of pytest for tests that mostly wait, a file's for what it has set up."""
 
 AGENT_TESTS = ("resource_agents", "fencing", "placement")
 """Folders of ``tests/system``."""
@@ -210,7 +217,7 @@ def leases(run: Run) -> None:
     """The leases against real sanlock daemons, of the distribution and of the next."""
     # Four files at once, each with daemons of its own: nearly all of the time they are waited for.
     at_once = ("-n", "4", "--dist", "loadfile")
-    run.python("-m", "pytest", *at_once, "tests/system/leases", folder=ROOT)
+    _pytest(run, *at_once, "tests/system/leases")
 
 
 def agents(run: Run) -> None:
@@ -218,7 +225,7 @@ def agents(run: Run) -> None:
     # Two files at once: they have folders, ports and servers of their own, and no cluster that
     # is judged by its times.
     folders = [f"tests/system/{name}" for name in AGENT_TESTS]
-    run.python("-m", "pytest", "-n", "2", "--dist", "loadfile", *folders, folder=ROOT)
+    _pytest(run, *TWO_FILES_AT_ONCE, *folders)
 
 
 def system(run: Run) -> None:
@@ -226,16 +233,12 @@ def system(run: Run) -> None:
     apart = ("awx", "leases", "security", *AGENT_TESTS, *PLAYBOOK_TESTS)
     others = [f"--ignore=tests/system/{name}" for name in apart]
     # Two files at once: their clusters mostly wait.
-    run.python(
-        *("-m", "pytest", "-n", "2", "--dist", "loadfile"), "tests/system", *others, folder=ROOT
-    )
+    _pytest(run, *TWO_FILES_AT_ONCE, "tests/system", *others)
 
 
 def security(run: Run) -> None:
     """Attacks of strangers and storage writers on running clusters; hostile inputs."""
-    run.python(
-        *("-m", "pytest", "-n", "2", "--dist", "loadfile"), "tests/system/security", folder=ROOT
-    )
+    _pytest(run, *TWO_FILES_AT_ONCE, "tests/system/security")
     run.python("tests/fuzz/documents.py", "--count", "20000", folder=ROOT)
     run.python("tests/fuzz/commands.py", "--count", "500", folder=ROOT)
 
@@ -250,7 +253,7 @@ def playbooks(run: Run) -> None:
     """Each playbook for operators on a running cluster, and the examples of the documentation."""
     # Two files at once, each with a cluster of its own: most of the time is Ansible's.
     tests = [f"tests/system/{name}" for name in PLAYBOOK_TESTS]
-    run.python("-m", "pytest", "-n", "2", "--dist", "loadfile", *tests, folder=ROOT)
+    _pytest(run, *TWO_FILES_AT_ONCE, *tests)
 
 
 def awx(run: Run) -> None:
@@ -307,6 +310,7 @@ def testbed(run: Run) -> None:
     run.python("-m", "pytest", "tests/testbed/test_lab.py", folder=ROOT)
     run.command(
         *(command, "run", "--", sys.executable, "-m", "pytest", "tests/testbed"),
+        *("--share", str(run.share)),
         *(
             f"--ignore=tests/testbed/{name}"
             for name in ("test_lab.py", "more", "workloads", "devices")
@@ -375,8 +379,11 @@ def main() -> int:
         if stage.__name__ in names and stage.__name__ not in options.without
     ]
     environment = workplace.prepare(options.scratch)
-    run = Run(options.scratch, environment, frozenset(chosen), nice=GIVING_WAY)
-    return summarise(outcomes_of(chosen, LANES, run, options.no_skips))
+    run = Run(options.scratch, environment, frozenset(chosen), options.share, nice=GIVING_WAY)
+    status = summarise(outcomes_of(chosen, LANES, run, options.no_skips))
+    if options.share != WHOLE:
+        print(f"Of what plays clusters and random runs, this was share {options.share}.")
+    return status
 
 
 def _options() -> argparse.Namespace:
@@ -393,6 +400,13 @@ def _options() -> argparse.Namespace:
         "--all", action="store_true", help="run all stages, not only the quick ones"
     )
     parser.add_argument("--list", action="store_true", help="list the stages")
+    parser.add_argument(
+        "--share",
+        type=_share,
+        default=WHOLE,
+        metavar="NUMBER/COUNT",
+        help="of what plays clusters and random runs, play one of so many shares, such as 2/4",
+    )
     parser.add_argument("--no-skips", action="store_true", help="a skipped test is a failure")
     parser.add_argument("--scratch", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -400,6 +414,14 @@ def _options() -> argparse.Namespace:
         if name not in names:
             parser.error(f"'{name}' is not a stage; choose from {', '.join(names)}")
     return options
+
+
+def _share(text: str) -> Share:
+    """Return the share that an argument names, as argparse wants it."""
+    try:
+        return Share.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _when(stage: Stage) -> str:
@@ -414,6 +436,11 @@ def _is_shell_script(path: Path) -> bool:
         return path.suffix == ".sh"
     with path.open("rb") as file:
         return re.match(rb"#!(/usr)?/bin/(env )?(ba)?sh\b", file.readline(64)) is not None
+
+
+def _pytest(run: Run, *words: str) -> None:
+    """Play the share of this run of tests that take long."""
+    run.python("-m", "pytest", "--share", str(run.share), *words, folder=ROOT)
 
 
 def _ansible_test(run: Run, command: str, *targets: str, folder: Path) -> None:

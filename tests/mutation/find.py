@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """In how many random runs each deliberate mistake is found.
 
-Use: tests/mutation/find [--most 1000] [--first-seed N] [NAME...]
+Use: tests/mutation/find [--most 1000] [--first-seed N] [--share K/N] [NAME...]
 
 Prints for each mutation of ``mutations.py`` after how many runs it was found, and by which
 rule; at the end those that were not found, and then the exit status is 1.  Those of
@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(CHECKOUT / ".collections"))
+sys.path[:0] = [str(CHECKOUT / ".collections"), str(CHECKOUT / "scripts")]
 
 from ansible_collections.holdfast.ha.tests.mutation.mutations import (  # noqa: E402
     MUTATIONS,
@@ -31,6 +31,7 @@ from ansible_collections.holdfast.ha.tests.mutation.tested_mutations import (  #
 from ansible_collections.holdfast.ha.tests.simulation.runs import (  # noqa: E402
     run_seed,
 )
+from share import WHOLE, Share  # noqa: E402
 
 KNOWN = (*MUTATIONS, *(one.mutation for one in TESTED))
 """Those that are looked for, and those that are only looked for by their names."""
@@ -80,13 +81,16 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=1000, help="runs for each mutation")
     parser.add_argument("--first-seed", type=int, default=None)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--share", type=Share.parse, default=WHOLE, help="one of so many shares")
     parser.add_argument("names", nargs="*", help="only these mutations")
     options = parser.parse_args()
-    places = [
-        place
-        for place, mutation in enumerate(KNOWN)
-        if mutation.name in options.names or (not options.names and place < len(MUTATIONS))
-    ]
+    places = options.share.among(
+        [
+            place
+            for place, mutation in enumerate(KNOWN)
+            if mutation.name in options.names or (not options.names and place < len(MUTATIONS))
+        ]
+    )
     missed = []
     with multiprocessing.Pool(options.workers) as pool:
         work = [

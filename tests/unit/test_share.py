@@ -1,0 +1,84 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Shares of what takes long: each part is in exactly one, so that in turn nothing is left out."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "scripts" / "share.py"
+
+if not SCRIPT.exists():
+    pytest.skip("only a checkout has the shares", allow_module_level=True)
+
+spec = importlib.util.spec_from_file_location("holdfast_share", SCRIPT)
+share = importlib.util.module_from_spec(spec)
+sys.modules[spec.name] = share
+spec.loader.exec_module(share)
+
+COUNTS = st.integers(min_value=1, max_value=share.MOST_SHARES)
+AMOUNTS = st.integers(min_value=0, max_value=300)
+
+
+def shares(count):
+    return [share.Share(number, count) for number in range(1, count + 1)]
+
+
+@given(COUNTS, AMOUNTS)
+def test_each_thing_is_in_one_share(count, amount):
+    things = range(amount)
+    parts = [one.among(things) for one in shares(count)]
+    assert sorted(thing for part in parts for thing in part) == list(things)
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+@given(COUNTS, AMOUNTS)
+def test_each_seed_is_in_one_share(count, amount):
+    parts = [one.seeds(amount) for one in shares(count)]
+    assert [seed for part in parts for seed in part] == list(range(amount))
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+@given(COUNTS.flatmap(lambda count: st.sampled_from(shares(count))))
+def test_its_text_names_a_share(one):
+    assert share.Share.parse(str(one)) == one
+
+
+@pytest.mark.parametrize(
+    "text", ["", "2", "0/4", "5/4", "-1/4", "1/0", "1/101", "1/4 ", "1/4/2", "a/b", "1/\u0664"]
+)
+def test_what_names_no_share_is_refused_with_an_example(text):
+    with pytest.raises(ValueError, match="such as 2/4"):
+        share.Share.parse(text)
+
+
+def collected(*words):
+    """Return the tests of this file that pytest would play, and all that it says."""
+    options = ("--collect-only", "-q", "-p", "no:cacheprovider", "tests/unit/test_share.py")
+    said = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    ).stdout
+    return re.findall(r"^tests/unit/test_share\.py::(.*)$", said, re.MULTILINE), said
+
+
+def test_pytest_plays_a_share_and_says_how_many_it_left_out():
+    whole, said = collected()
+    assert "deselected" not in said
+    played = []
+    for one in shares(3):
+        names, said = collected("--share", str(one))
+        assert f"{len(names)}/{len(whole)} tests collected" in said and "deselected" in said
+        played += names
+    assert sorted(played) == sorted(whole)
