@@ -142,7 +142,7 @@ ISCSI_SETUP = "; ".join(
 
 def on_each(nodes: Sequence[Machine], act: Callable[[Machine], T]) -> list[T]:
     """Do something on all nodes at once, and return what came of it."""
-    with ThreadPoolExecutor(len(nodes)) as pool:
+    with ThreadPoolExecutor(max(1, len(nodes))) as pool:
         return list(pool.map(act, nodes))
 
 
