@@ -85,6 +85,9 @@ FILES = {
     "etc/systemd/system/lab-serve.service": SERVE_UNIT,
     "etc/exports": "/srv/nfs 10.77.0.0/16(rw,sync,no_root_squash,no_subtree_check)\n"
     "/srv/squashed 10.77.0.0/16(rw,sync,root_squash,no_subtree_check)\n",
+    # What the nodes write on a LUN is not this machine's: LVM here would activate their volume
+    # group at a boot, and a device in use cannot be exported.
+    "etc/lvm/lvmlocal.conf": 'devices {\n  global_filter = [ "r|.*|" ]\n}\n',
     # A client that was there before a restart of the server waits for the end of these times.
     "etc/nfs.conf": "[nfsd]\ngrace-time=10\nlease-time=10\nthreads=4\n",
 }
