@@ -85,6 +85,29 @@ def test_hosts_are_seen_from_the_storage_while_sanlock_does_not_know_any_yet(clu
     assert (told[1].generation, told[1].timestamp > 0) == (1, True)
 
 
+def test_a_host_that_sanlock_calls_live_but_never_saw_renew_is_not_known_to_be(request):
+    """As the last manager to the first node that is back after all lost their power.
+
+    sanlock 3.9.5 calls it live from its second look on, until the time of its lease is over;
+    3.8.5 says that it does not know.
+    """
+    cluster = Cluster(Kind("command", debian_13=True))
+    request.addfinalizer(cluster.end)
+    cluster.join(1)
+    cluster.cut_power(1)
+    cluster.join(2)
+    daemon = _daemon(cluster, 2)
+
+    def called_live():
+        told = daemon.hosts("c1").get(1)
+        return told is not None and told.state is HostState.LIVE
+
+    assert eventually(called_live, 4 * RENEWAL)
+    view = cluster.node(2).hosts()[1]
+    assert (view.state, view.active) == (HostState.LIVE, None)
+    assert 0.0 < daemon.held_for("c1") < LeaseTiming(IO_TIMEOUT).fail_seconds + 2 * RENEWAL
+
+
 def test_a_node_that_crashed_rejoins_in_seconds_and_its_old_leases_are_free(cluster, node):
     crashed, first = node(4), node(1)
     version = eventually(lambda: crashed.acquire("configuration"))

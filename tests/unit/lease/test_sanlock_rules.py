@@ -108,6 +108,7 @@ class StandInDaemon:
         self.silent = False
         self.used = None
         self.lost = False
+        self.held = 1000.0
         self.holdings = []
         self.asked = 0
         self.asked_whether_lost = 0
@@ -149,6 +150,9 @@ class StandInDaemon:
         if self.silent:
             raise LeaseError("the sanlock daemon does not answer")
         return self.lost
+
+    def held_for(self, _lockspace):
+        return self.held
 
     def hosts(self, _lockspace):
         self.asked += 1
@@ -701,6 +705,21 @@ def test_a_lockspace_is_lost_unless_the_daemon_says_that_it_is_not(says, rest, l
 
 
 @pytest.mark.parametrize(
+    ("more", "rest", "seconds"),
+    [
+        ("    monotime=310\n", "s c1:1:/a:0\n    acquire_last_success=101\n", 209.0),
+        ("    monotime=100\n", "s c1:1:/a:0\n    acquire_last_success=101\n", 0.0),
+        ("    monotime=310\n", "s c1:1:/a:0\n    list=spaces_add\n", 0.0),
+        ("    monotime=310\n", "s c2:1:/a:0\n    acquire_last_success=101\n", 0.0),
+        ("", "s c1:1:/a:0\n    acquire_last_success=101\n", 0.0),
+    ],
+)
+def test_how_long_the_daemon_has_had_its_lease_is_counted_by_its_clock(says, more, rest, seconds):
+    daemon = says(STATUS.format(used=1, version="3.9.5", more=more) + rest)
+    assert daemon.held_for("c1") == seconds
+
+
+@pytest.mark.parametrize(
     ("program", "meaning"),
     [
         ("#!/nonexistent\n", "cannot be asked"),
@@ -807,6 +826,22 @@ def test_a_single_look_tells_that_a_host_lives_if_sanlock_looked_lately(
     _host(area, 1, timestamp=int(clock()) - own_age)
     _host(area, 2, timestamp=50)
     daemon.known = {2: HostStatus(1, told, HostState.LIVE)}
+    assert node.host(2).active is active
+
+
+@pytest.mark.parametrize(
+    ("held", "active"),
+    [(0.0, None), (8 * N, None), (10 * N + 2, None), (10 * N + 3, True)],
+    ids=["not known", "as long as a lease lives", "and until its first look", "longer"],
+)
+def test_a_host_that_sanlock_calls_live_may_be_one_that_it_never_saw_renew(
+    node, daemon, area, clock, held, active
+):
+    """After all nodes lost their power, the first one that was back saw the last manager live."""
+    _host(area, 1, timestamp=int(clock()) - 2 * N)
+    _host(area, 2, timestamp=50)
+    daemon.known = {2: HostStatus(1, 50, HostState.LIVE)}
+    daemon.held = held
     assert node.host(2).active is active
 
 

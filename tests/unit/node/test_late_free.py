@@ -121,6 +121,9 @@ class SanlockStandIn:
     def has_lost(self, _lockspace):
         return False
 
+    def held_for(self, _lockspace):
+        return 0.0
+
     def hosts(self, _lockspace):
         return {}
 

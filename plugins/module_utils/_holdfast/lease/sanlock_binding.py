@@ -145,6 +145,10 @@ class BindingDaemon:
         """Return whether the daemon has given the lockspace up, or does not have it."""
         return self._command.has_lost(lockspace)
 
+    def held_for(self, lockspace: str) -> float:
+        """Return for how many seconds it has had its host lease."""
+        return self._command.held_for(lockspace)
+
     def hosts(self, lockspace: str) -> dict[int, HostStatus]:
         """Return the daemon's view of each host; {} while it has none yet."""
         binding = self._binding

@@ -113,12 +113,23 @@ class CommandDaemon:
 
     def has_lost(self, lockspace: str) -> bool:
         """Return whether the daemon has given the lockspace up, or does not have it."""
+        _daemon, own = self._status_of(lockspace)
+        return re.search(r"^ +space_dead=0$", own, re.MULTILINE) is None
+
+    def held_for(self, lockspace: str) -> float:
+        """Return for how many seconds it has had its host lease, by its own clock."""
+        daemon, own = self._status_of(lockspace)
+        now = _fields(daemon).get("monotime", "")
+        since = re.search(r"^ +acquire_last_success=(\d+)$", own, re.MULTILINE)
+        return max(0.0, float(now) - float(since[1])) if now.isdecimal() and since else 0.0
+
+    def _status_of(self, lockspace: str) -> tuple[str, str]:
+        """Return what the daemon says of itself and of a lockspace, "" for one it does not have."""
         said = self._client("status", "-D", "-s", lockspace, deadline=GLANCE)
         if "our_host_name=" not in said:
             raise not_running(self.run_directory)
-        _daemon, found, rest = said.partition(f"\ns {lockspace}:")
-        own = re.split(r"\n\S", rest, maxsplit=1)[0]
-        return not found or re.search(r"^ +space_dead=0$", own, re.MULTILINE) is None
+        daemon, _found, rest = said.partition(f"\ns {lockspace}:")
+        return daemon, re.split(r"\n\S", rest, maxsplit=1)[0]
 
     def hosts(self, lockspace: str) -> dict[int, HostStatus]:
         """Return the daemon's view of each host."""

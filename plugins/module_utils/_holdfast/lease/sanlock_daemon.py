@@ -166,6 +166,9 @@ class SanlockDaemon(Protocol):
         given up: the storage does not show it.
         """
 
+    def held_for(self, lockspace: str) -> float:
+        """Return for how many seconds it has had its host lease, 0.0 where it does not say."""
+
     def hosts(self, lockspace: str) -> dict[int, HostStatus]:
         """Return the daemon's view of each host in ``GLANCE`` s, {} before its first renewal."""
 

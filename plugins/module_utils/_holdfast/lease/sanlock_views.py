@@ -18,7 +18,7 @@ from ..cluster.model.observed import HostState
 from ..errors import AgentError, LeaseError, StorageError
 from ..process.run import run
 from ..storage.lockspace.delta_lease import DeltaLease
-from ..storage.lockspace.host_timing import LeaseTiming
+from ..storage.lockspace.host_timing import LATE, LeaseTiming
 from .interface import HostLeaseView, HostWatch, Sight, state_by_time
 from .sanlock_daemon import GLANCE, HostStatus, SanlockDaemon
 from .sanlock_membership import Membership
@@ -151,7 +151,23 @@ class HostViews:
             return HostState.LIVE if self._membership.renewed_lately() else None
         if told.state is HostState.DEAD and not self._is_proof(host_id, told, lease):
             return HostState.FAIL
+        if told.state is HostState.LIVE and not self._has_watched(lease):
+            return None
         return told.state
+
+    def _has_watched(self, lease: DeltaLease) -> bool:
+        """Return whether sanlock has looked for long enough to have seen this lease renewed.
+
+        After a join, 3.9.5 also calls a host live that it never saw renew, until the time of that
+        host's lease is over (measured; 3.8.5 says that it does not know).  Its first look is at
+        its first renewal.
+        """
+        timing = LeaseTiming(lease.io_timeout)
+        try:
+            held_for = self._daemon.held_for(lease.lockspace)
+        except LeaseError:
+            return False
+        return held_for > timing.renewal_seconds + LATE + timing.fail_seconds
 
     def _is_proof(self, host_id: int, told: HostStatus, lease: DeltaLease) -> bool:
         """Return whether sanlock's "dead" is a proof: there is a watchdog, and the read is not old.
