@@ -348,16 +348,17 @@ GIVING_WAY = 5
 """The nice value of what computes for minutes: clusters beside it are judged by their times."""
 
 LANES = (
-    Lane(frozenset(STATIC), nice=GIVING_WAY),
+    Lane(frozenset({*STATIC, importer}), nice=GIVING_WAY),
     Lane(frozenset({simulation}), nice=LEFT_OVER),
-    Lane(frozenset({sanity, importer}), nice=LEFT_OVER),
+    Lane(frozenset({sanity}), nice=LEFT_OVER),
     Lane(frozenset({testbed, leases, agents, integration, security})),
     Lane(frozenset({playbooks, system})),
     Lane(frozenset({failover})),
 )
-"""Stages that only compute get what is left over, from the beginning.  They are two lanes, because
-whatever of them is left at the end uses both cores then.  Two lanes play clusters of their own, and
-take about as long as each other; a third one would keep all waiting for a CPU."""
+"""Stages that compute for long get what is left over, from the beginning.  They are two lanes, as
+whatever of them is left at the end uses both cores then.  ``lint`` and ``importer`` work on one
+copy of the checkout, one after the other.  Two lanes play clusters of their own, and take about as
+long as each other; a third one would keep all waiting for a CPU."""
 
 BY_NAME: tuple[Stage, ...] = (failover, awx, cores, vmlab, long_runs)
 """Those that are not part of ``--all``: another one has them, or they take long, or need much of a
