@@ -5,8 +5,11 @@
 Each module is run once and then ``--tasks`` times by ``ansible-playbook`` on localhost, on a
 cluster in files as daemons leave them.  The difference of the two runs, divided by the tasks,
 is what each further task costs: start-up of Ansible and building the payload are in both.  CPU
-time counts all processes, those of resource agents too.  The node's Python is that of the system.
-The goal is a ping and 0.12 s.
+time counts all processes.  The node's Python is that of the system.  The goal is a ping and 0.12 s.
+
+``service`` is timed with an agent of little and one of much work of its own: beside each stands
+what the same two calls of the agent (``meta-data``, ``validate-all``) take without any of ours.
+The third only gives another state, for which no agent is called.
 
 Use: python3 tests/benchmark/modules.py [--tasks 8] [--rounds 3] [--python /usr/bin/python3]
 """
@@ -21,6 +24,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,26 +37,61 @@ GOAL = 0.12
 NODES, SERVICES = 20, 40
 
 
-def tasks(config: Path) -> dict[str, dict[str, Any]]:
-    """Return the task that is timed of each module, by the module's name."""
-    parameters = {"config": "/etc/libvirt/qemu/vm1.xml"}
-    agent = "ocf:heartbeat:VirtualDomain"
-    resources = [{"name": "guest", "agent": agent, "parameters": parameters}]
+AGENTS = Path("/usr/lib/ocf/resource.d/heartbeat")
+PING = "ping"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task that is timed; *agent* and *parameters* are those of the service that it declares."""
+
+    module: str
+    options: dict[str, Any] = field(default_factory=dict)
+    agent: str = ""
+    parameters: dict[str, str] = field(default_factory=dict)
+    agent_actions: tuple[str, ...] = ()
+
+
+def tasks(config: Path) -> dict[str, Task]:
+    """Return the tasks that are timed, by what they are called here."""
+
+    def service(name: str, agent: str, *agent_actions: str, **parameters: str) -> Task:
+        row = {"name": "guest", "agent": f"ocf:heartbeat:{agent}", "parameters": parameters}
+        options = {"config": str(config), "name": name, "resources": [row], "wait": False}
+        return Task("holdfast.ha.service", options, agent, parameters, agent_actions)
+
+    both = ("meta-data", "validate-all")
+    guest = {"config": "/etc/libvirt/qemu/vm1.xml"}
+    of_vm2 = {"config": str(config), "name": "vm:2", "wait": False}
     return {
-        "ansible.builtin.ping": {},
-        "holdfast.ha.cluster_info": {"config": str(config)},
-        "holdfast.ha.service": {
-            "config": str(config),
-            "name": "vm:1",
-            "resources": resources,
-            "wait": False,
-        },
+        PING: Task("ansible.builtin.ping"),
+        "cluster_info": Task("holdfast.ha.cluster_info", {"config": str(config)}),
+        "service, IPaddr2": service("new", "IPaddr2", *both, ip="127.0.0.2", nic="lo"),
+        "service, VirtualDomain": service("vm:1", "VirtualDomain", *both, **guest),
+        "service, its state": Task("holdfast.ha.service", {**of_vm2, "state": "stopped"}),
     }
 
 
-def used(folder: Path, module: str, options: dict[str, Any], count: int, python: str) -> float:
-    """Return the CPU seconds of a play with so many tasks of one module."""
-    task = {module: options, "check_mode": True}
+def used_by_agent(task: Task, count: int) -> float:
+    """Return the CPU seconds of the task's calls of its agent alone, the mean of so many."""
+    variables = {f"OCF_RESKEY_{name}": value for name, value in task.parameters.items()}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    for _call in range(count):
+        for action in task.agent_actions:
+            subprocess.run(
+                [AGENTS / task.agent, action],
+                env={**os.environ, "OCF_ROOT": "/usr/lib/ocf", **variables},
+                capture_output=True,
+                timeout=60,
+                check=False,
+            )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / count
+
+
+def used(folder: Path, timed: Task, count: int, python: str) -> float:
+    """Return the CPU seconds of a play with so many of one task."""
+    task = {timed.module: timed.options, "check_mode": True}
     play = [
         {
             "hosts": "localhost",
@@ -92,24 +131,28 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--python", default=PYTHON, help="the one of a node")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="holdfast.") as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory(prefix="holdfast.") as place:
+        folder = Path(place)
         first = build(folder, NODES, SERVICES)
         timed = tasks(first.folder / "node.json")
-        taken: dict[str, list[float]] = {module: [] for module in timed}
+        taken: dict[str, list[float]] = {name: [] for name in timed}
+        alone: dict[str, list[float]] = {name: [] for name in timed}
         for _round in range(options.rounds):
-            for module, words in timed.items():
-                one = used(folder, module, words, 1, options.python)
-                more = used(folder, module, words, 1 + options.tasks, options.python)
-                taken[module].append((more - one) / options.tasks)
-    ping = statistics.median(taken["ansible.builtin.ping"])
+            for name, task in timed.items():
+                one = used(folder, task, 1, options.python)
+                more = used(folder, task, 1 + options.tasks, options.python)
+                taken[name].append((more - one) / options.tasks)
+                alone[name].append(used_by_agent(task, options.tasks))
+    ping = statistics.median(taken[PING])
     missed = False
     print(f"{NODES} nodes, {SERVICES} services; seconds of CPU of one more task")
-    for module, rows in taken.items():
+    for name, rows in taken.items():
         more = statistics.median(rows) - ping
         missed = missed or more > GOAL
         verdict = " MISSED" if more > GOAL else ""
-        print(f"{module:26} {ping + more:6.3f}  ping and {more:5.3f}, goal {GOAL}{verdict}")
+        of_agent = statistics.median(alone[name])
+        agent = f"; its agent alone {of_agent:5.3f}" if timed[name].agent else ""
+        print(f"{name:22} {ping + more:6.3f}  ping and {more:5.3f}{agent}; goal {GOAL}{verdict}")
     return 1 if missed else 0
 
 
