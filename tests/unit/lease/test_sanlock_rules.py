@@ -109,6 +109,7 @@ class StandInDaemon:
         self.used = None
         self.lost = False
         self.held = 1000.0
+        self.asked_how_long = 0
         self.holdings = []
         self.asked = 0
         self.asked_whether_lost = 0
@@ -152,6 +153,7 @@ class StandInDaemon:
         return self.lost
 
     def held_for(self, _lockspace):
+        self.asked_how_long += 1
         return self.held
 
     def hosts(self, _lockspace):
@@ -710,6 +712,7 @@ def test_a_lockspace_is_lost_unless_the_daemon_says_that_it_is_not(says, rest, l
         ("    monotime=310\n", "s c1:1:/a:0\n    acquire_last_success=101\n", 209.0),
         ("    monotime=100\n", "s c1:1:/a:0\n    acquire_last_success=101\n", 0.0),
         ("    monotime=310\n", "s c1:1:/a:0\n    list=spaces_add\n", 0.0),
+        ("    monotime=310\n", "s c1:1:/a:0\n    acquire_last_success=0\n", 0.0),
         ("    monotime=310\n", "s c2:1:/a:0\n    acquire_last_success=101\n", 0.0),
         ("", "s c1:1:/a:0\n    acquire_last_success=101\n", 0.0),
     ],
@@ -843,6 +846,20 @@ def test_a_host_that_sanlock_calls_live_may_be_one_that_it_never_saw_renew(
     daemon.known = {2: HostStatus(1, 50, HostState.LIVE)}
     daemon.held = held
     assert node.host(2).active is active
+
+
+def test_sanlock_is_asked_once_how_long_it_has_looked_however_many_hosts_there_are(
+    node, daemon, area, clock
+):
+    """Each question starts a process: a status of 200 nodes would start 200."""
+    _host(area, 1, timestamp=int(clock()) - 2 * N)
+    for host_id in range(2, 10):
+        _host(area, host_id, timestamp=50)
+    daemon.known = {one: HostStatus(1, 50, HostState.LIVE) for one in range(2, 10)}
+    assert [view.active for host_id, view in node.hosts().items() if host_id in daemon.known] == [
+        True
+    ] * 8
+    assert daemon.asked_how_long == 1
 
 
 HISTORY = """\

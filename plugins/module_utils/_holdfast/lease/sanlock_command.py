@@ -120,7 +120,7 @@ class CommandDaemon:
         """Return for how many seconds it has had its host lease, by its own clock."""
         daemon, own = self._status_of(lockspace)
         now = _fields(daemon).get("monotime", "")
-        since = re.search(r"^ +acquire_last_success=(\d+)$", own, re.MULTILINE)
+        since = re.search(r"^ +acquire_last_success=([1-9]\d*)$", own, re.MULTILINE)
         return max(0.0, float(now) - float(since[1])) if now.isdecimal() and since else 0.0
 
     def _status_of(self, lockspace: str) -> tuple[str, str]:

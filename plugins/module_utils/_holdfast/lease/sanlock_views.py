@@ -43,6 +43,7 @@ class HostViews:
         self._ask_daemon_at = clock()
         self._ask_hosts_at = clock()
         self._told: dict[int, HostStatus] = {}
+        self._held_for: float | None = None
         self._told_dead: dict[int, tuple[HostStatus, float]] = {}
         self._read_again_at = clock()
         self._read_as_of = 0.0
@@ -138,6 +139,7 @@ class HostViews:
         A lease that was renewed since sanlock looked at it is live, if sanlock looked lately.
         """
         if self._clock() >= self._ask_hosts_at:
+            self._held_for = None
             try:
                 self._told = self._daemon.hosts(lease.lockspace)
                 self._ask_hosts_at = self._clock() + TOLD_FOR
@@ -160,14 +162,15 @@ class HostViews:
 
         After a join, 3.9.5 also calls a host live that it never saw renew, until the time of that
         host's lease is over (measured; 3.8.5 says that it does not know).  Its first look is at
-        its first renewal.
+        its first renewal.  It is asked once for all hosts of which it told.
         """
+        if self._held_for is None:
+            try:
+                self._held_for = self._daemon.held_for(lease.lockspace)
+            except LeaseError:
+                self._held_for = 0.0
         timing = LeaseTiming(lease.io_timeout)
-        try:
-            held_for = self._daemon.held_for(lease.lockspace)
-        except LeaseError:
-            return False
-        return held_for > timing.renewal_seconds + LATE + timing.fail_seconds
+        return self._held_for > timing.renewal_seconds + LATE + timing.fail_seconds
 
     def _is_proof(self, host_id: int, told: HostStatus, lease: DeltaLease) -> bool:
         """Return whether sanlock's "dead" is a proof: there is a watchdog, and the read is not old.
