@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +12,8 @@ from typing import TypeVar
 
 Thing = TypeVar("Thing")
 
-MOST_SHARES = 100
+MOST_SHARES = 20
+"""Each stage that is shared has more parts than this: a share of nothing would play everything."""
 
 
 @dataclass(frozen=True)
@@ -23,14 +25,15 @@ class Share:
 
     @classmethod
     def parse(cls, text: str) -> Share:
-        """Return the share that a text such as ``2/4`` names; raise ``ValueError``."""
-        match = re.fullmatch(r"([0-9]{1,3})/([0-9]{1,3})", text)
+        """Return the share that an argument such as ``2/4`` names; raise ``ArgumentTypeError``."""
+        match = re.fullmatch(r"([0-9]{1,2})/([0-9]{1,2})", text)
         if match is not None:
             number, count = int(match[1]), int(match[2])
             if 1 <= number <= count <= MOST_SHARES:
                 return cls(number, count)
-        raise ValueError(
-            f"'{text}' is not a share; give its number and how many there are, such as 2/4"
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not a share; give its number and how many there are, at most"
+            f" {MOST_SHARES}, such as 2/4"
         )
 
     def __str__(self) -> str:

@@ -403,7 +403,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="list the stages")
     parser.add_argument(
         "--share",
-        type=_share,
+        type=Share.parse,
         default=WHOLE,
         metavar="NUMBER/COUNT",
         help="of what plays clusters and random runs, play one of so many shares, such as 2/4",
@@ -415,14 +415,6 @@ def _options() -> argparse.Namespace:
         if name not in names:
             parser.error(f"'{name}' is not a stage; choose from {', '.join(names)}")
     return options
-
-
-def _share(text: str) -> Share:
-    """Return the share that an argument names, as argparse wants it."""
-    try:
-        return Share.parse(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _when(stage: Stage) -> str:
