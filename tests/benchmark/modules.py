@@ -43,43 +43,46 @@ PING = "ping"
 
 @dataclass(frozen=True)
 class Task:
-    """A task that is timed; *agent* and *parameters* are those of the service that it declares."""
+    """A task that is timed."""
 
     module: str
     options: dict[str, Any] = field(default_factory=dict)
-    agent: str = ""
-    parameters: dict[str, str] = field(default_factory=dict)
-    agent_actions: tuple[str, ...] = ()
+
+    @property
+    def resources(self) -> list[dict[str, Any]]:
+        """The resources of the service that it declares."""
+        return self.options.get("resources", [])
 
 
 def tasks(config: Path) -> dict[str, Task]:
     """Return the tasks that are timed, by what they are called here."""
 
-    def service(name: str, agent: str, *agent_actions: str, **parameters: str) -> Task:
-        row = {"name": "guest", "agent": f"ocf:heartbeat:{agent}", "parameters": parameters}
-        options = {"config": str(config), "name": name, "resources": [row], "wait": False}
-        return Task("holdfast.ha.service", options, agent, parameters, agent_actions)
+    def service(name: str, **options: Any) -> Task:
+        return Task("holdfast.ha.service", {"config": str(config), "name": name, **options})
 
-    both = ("meta-data", "validate-all")
-    guest = {"config": "/etc/libvirt/qemu/vm1.xml"}
-    of_vm2 = {"config": str(config), "name": "vm:2", "wait": False}
+    def declared(name: str, agent: str, **parameters: str) -> Task:
+        row = {"name": "guest", "agent": f"ocf:heartbeat:{agent}", "parameters": parameters}
+        return service(name, resources=[row], wait=False)
+
     return {
         PING: Task("ansible.builtin.ping"),
         "cluster_info": Task("holdfast.ha.cluster_info", {"config": str(config)}),
-        "service, IPaddr2": service("new", "IPaddr2", *both, ip="127.0.0.2", nic="lo"),
-        "service, VirtualDomain": service("vm:1", "VirtualDomain", *both, **guest),
-        "service, its state": Task("holdfast.ha.service", {**of_vm2, "state": "stopped"}),
+        "service, IPaddr2": declared("new", "IPaddr2", ip="127.0.0.2", nic="lo"),
+        "service, VirtualDomain": declared(
+            "vm:1", "VirtualDomain", config="/etc/libvirt/qemu/vm1.xml"
+        ),
+        "service, its state": service("vm:2", state="stopped", wait=False),
     }
 
 
-def used_by_agent(task: Task, count: int) -> float:
-    """Return the CPU seconds of the task's calls of its agent alone, the mean of so many."""
-    variables = {f"OCF_RESKEY_{name}": value for name, value in task.parameters.items()}
+def used_by_agents(task: Task, count: int) -> float:
+    """Return the CPU seconds of the task's calls of agents alone, the mean of so many."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    for _call in range(count):
-        for action in task.agent_actions:
+    for row in task.resources * count:
+        variables = {f"OCF_RESKEY_{name}": value for name, value in row["parameters"].items()}
+        for action in ("meta-data", "validate-all"):
             subprocess.run(
-                [AGENTS / task.agent, action],
+                [AGENTS / row["agent"].rpartition(":")[2], action],
                 env={**os.environ, "OCF_ROOT": "/usr/lib/ocf", **variables},
                 capture_output=True,
                 timeout=60,
@@ -142,7 +145,7 @@ def main() -> int:
                 one = used(folder, task, 1, options.python)
                 more = used(folder, task, 1 + options.tasks, options.python)
                 taken[name].append((more - one) / options.tasks)
-                alone[name].append(used_by_agent(task, options.tasks))
+                alone[name].append(used_by_agents(task, options.tasks))
     ping = statistics.median(taken[PING])
     missed = False
     print(f"{NODES} nodes, {SERVICES} services; seconds of CPU of one more task")
@@ -151,7 +154,7 @@ def main() -> int:
         missed = missed or more > GOAL
         verdict = " MISSED" if more > GOAL else ""
         of_agent = statistics.median(alone[name])
-        agent = f"; its agent alone {of_agent:5.3f}" if timed[name].agent else ""
+        agent = f"; its agent alone {of_agent:5.3f}" if timed[name].resources else ""
         print(f"{name:22} {ping + more:6.3f}  ping and {more:5.3f}{agent}; goal {GOAL}{verdict}")
     return 1 if missed else 0
 
