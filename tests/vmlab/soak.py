@@ -18,7 +18,6 @@ from testbed.node import Node, wait_until
 from testbed.services import declare_services
 from testbed.soak import (
     ALWAYS,
-    ANSWERS,
     Fault,
     Reach,
     Soak,
@@ -37,7 +36,7 @@ from vmlab.deployment import VmDeployment
 from vmlab.images import image
 from vmlab.node import Machine
 from vmlab.observer import Observer
-from vmlab.storage import BACKENDS
+from vmlab.storage import BACKENDS, Backend
 from vmlab.whole import VmLab
 
 BOUND = 600.0
@@ -60,6 +59,9 @@ HOG = "tail /dev/zero"
 """Takes memory until the kernel ends it."""
 
 WRONG_BY = 3600
+
+IO_TIMEOUT = 2
+"""Seconds, of the host leases in a soak."""
 
 
 def _clock_wrong(_deployment: VmDeployment, node: Machine) -> None:
@@ -134,39 +136,6 @@ def _of_storage(name: str, longest: float, begin: Any, end: Any, harmless: float
     )
 
 
-FAULTS = (
-    Fault("power cut", TAKEN_OVER, 0.0, lambda deployment, node: node.cut_power()),
-    Fault("reset", TAKEN_OVER, 0.0, lambda deployment, node: node.reset()),
-    Fault("kernel panic", TAKEN_OVER, 0.0, _panic, _after_panic),
-    Fault("processor stopped", TAKEN_OVER, 90.0, lambda deployment, node: node.freeze(), thaw),
-    *(
-        cut_off(name, way, TAKEN_OVER)
-        for name, way in (
-            ("network cut", BOTH),
-            ("network cut from it", FROM_NODE),
-            ("network cut to it", TO_NODE),
-        )
-    ),
-    Fault(
-        "all paths lost",
-        TAKEN_OVER,
-        60.0,
-        lambda deployment, node: node.cut_paths(),
-        lambda deployment, node: node.heal_paths(),
-        harmless=ANSWERS,
-    ),
-    _of_storage("storage away", 90.0, _storage_away, _storage_back, ANSWERS),
-    _of_storage("storage machine reset", 0.0, _restart_storage, _storage_serves, 0.0),
-    Fault("whole site off", RESET, 20.0, _site_off, _site_on, reach=Reach.SITE),
-    Fault("memory taken", 60.0, 20.0, _take_memory, _give_memory_back, harmless=ALWAYS),
-    Fault("clock an hour ahead", 30.0, 30.0, _clock_wrong, _clock_right, harmless=ALWAYS),
-    kill("holdfast-lrm", 60.0, harmless=ALWAYS),
-    kill("holdfast-crm", 60.0, harmless=ALWAYS),
-    kill("sanlock", TAKEN_OVER, smoulders=True),
-    kill("wdmd", TAKEN_OVER, smoulders=True),
-    disk_full(60.0),
-)
-
 ONE_PATH = Fault(
     "one path lost",
     30.0,
@@ -177,10 +146,48 @@ ONE_PATH = Fault(
 )
 
 
+def faults_on(backend: Backend) -> tuple[Fault, ...]:
+    """Return all that a soak does to a cluster on *backend*."""
+    harmless = backend.rides_out * IO_TIMEOUT
+    return (
+        Fault("power cut", TAKEN_OVER, 0.0, lambda deployment, node: node.cut_power()),
+        Fault("reset", TAKEN_OVER, 0.0, lambda deployment, node: node.reset()),
+        Fault("kernel panic", TAKEN_OVER, 0.0, _panic, _after_panic),
+        Fault("processor stopped", TAKEN_OVER, 90.0, lambda deployment, node: node.freeze(), thaw),
+        *(
+            cut_off(name, way, TAKEN_OVER)
+            for name, way in (
+                ("network cut", BOTH),
+                ("network cut from it", FROM_NODE),
+                ("network cut to it", TO_NODE),
+            )
+        ),
+        Fault(
+            "all paths lost",
+            TAKEN_OVER,
+            60.0,
+            lambda deployment, node: node.cut_paths(),
+            lambda deployment, node: node.heal_paths(),
+            harmless=harmless,
+        ),
+        _of_storage("storage away", 90.0, _storage_away, _storage_back, harmless),
+        _of_storage("storage machine reset", 0.0, _restart_storage, _storage_serves, 0.0),
+        Fault("whole site off", RESET, 20.0, _site_off, _site_on, reach=Reach.SITE),
+        Fault("memory taken", 60.0, 20.0, _take_memory, _give_memory_back, harmless=ALWAYS),
+        Fault("clock an hour ahead", 30.0, 30.0, _clock_wrong, _clock_right, harmless=ALWAYS),
+        kill("holdfast-lrm", 60.0, harmless=ALWAYS),
+        kill("holdfast-crm", 60.0, harmless=ALWAYS),
+        kill("sanlock", TAKEN_OVER, smoulders=True),
+        kill("wdmd", TAKEN_OVER, smoulders=True),
+        disk_full(60.0),
+        *((ONE_PATH,) if backend.block else ()),
+    )
+
+
 def add_soak_options(parser: argparse.ArgumentParser) -> None:
     """Give *parser* the options of a soak in this lab."""
     parser.add_argument("backend", choices=sorted(BACKENDS))
-    add_options(parser, (*FAULTS, ONE_PATH))
+    add_options(parser, faults_on(BACKENDS["lun"]))
 
 
 def run_soak(options: argparse.Namespace) -> int:
@@ -192,13 +199,13 @@ def run_soak(options: argparse.Namespace) -> int:
     sys.stdout.write(f"seed {options.seed}, {options.minutes:g} minutes, {options.backend}\n")
     backend = BACKENDS[options.backend]
     with VmLab(backend) as machines:
-        deployment = VmDeployment(machines)
+        deployment = VmDeployment(machines, io_timeout=IO_TIMEOUT)
         if not deployment.is_deployed():
             deployment.deploy_first()
         deployment.wait_whole()
         declare_services(deployment)
         deployment.wait_whole()
-        faults = chosen((*FAULTS, ONE_PATH) if backend.block else FAULTS, options)
+        faults = chosen(faults_on(backend), options)
         watchers, workloads = (Observer(),), ledgers(deployment, ANSWER)
         soak = Soak(deployment, options.seed, faults, watchers, workloads, BOUND)
         return judge(soak, deployment, options)

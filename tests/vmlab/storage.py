@@ -39,6 +39,12 @@ MOUNT = "/srv/holdfast"
 FOLDER = f"{MOUNT}/test"
 VOLUME = "/dev/ha/cluster"
 
+BLOCK_RIDES_OUT, NFS_RIDES_OUT = 5.0, 3.0
+"""How long an outage of the storage may be, in I/O timeouts, so that no host lease fails: it lives
+eight, and was renewed up to two before.  A TCP connection without an answer tries again after ever
+twice the time, so that I/O over NFS may wait as long again as the outage was; sessions of iSCSI are
+given up, and log in again."""
+
 SERVE = f"""#!/bin/sh
 # Export the folder over NFS and the LUNs over iSCSI, each of these through both portals.
 set -e
@@ -154,6 +160,7 @@ class Backend:
     """A kind of storage: what ``holdfast_storage`` is, and where the service *alpha* has data.
 
     *other* is another storage to which the cluster can be moved; "" is the LUN of the cluster.
+    A node keeps its host lease over an outage of *rides_out* I/O timeouts.
     """
 
     name: str
@@ -161,6 +168,7 @@ class Backend:
     other: str
     attach: Callable[[Sequence[Machine]], None]
     block: bool
+    rides_out: float
 
     def data(self, service: str) -> str:
         """Return the folder in which a service has its ledger, wherever it runs."""
@@ -245,8 +253,8 @@ def paths(node: Machine) -> int:
 
 
 BACKENDS = {
-    "nfs4.2": Backend("nfs4.2", FOLDER, f"{MOUNT}/other", _attach_nfs("4.2"), False),
-    "nfs3": Backend("nfs3", FOLDER, f"{MOUNT}/other", _attach_nfs("3"), False),
-    "lun": Backend("lun", "", VOLUME, _attach_luns, True),
-    "lv": Backend("lv", VOLUME, "", _attach_luns, True),
+    "nfs4.2": Backend("nfs4.2", FOLDER, f"{MOUNT}/other", _attach_nfs("4.2"), False, NFS_RIDES_OUT),
+    "nfs3": Backend("nfs3", FOLDER, f"{MOUNT}/other", _attach_nfs("3"), False, NFS_RIDES_OUT),
+    "lun": Backend("lun", "", VOLUME, _attach_luns, True, BLOCK_RIDES_OUT),
+    "lv": Backend("lv", VOLUME, "", _attach_luns, True, BLOCK_RIDES_OUT),
 }
