@@ -67,13 +67,16 @@ class Foretold:
         if self._since is None:
             return
         begun, self._since = self._since, None
+        due = dict(lrm.memory.monitor_due)
         for service_id in self._services:
-            self._catch_up_with(lrm, lrm.report.services[service_id], begun, now)
+            local = lrm.report.services[service_id]
+            due[service_id] = self._due_after(local, due[service_id], begun, now)
+        lrm.memory = replace(lrm.memory, monitor_due=due)
 
-    def _catch_up_with(self, lrm: Lrm, local: LocalService, begun: float, now: float) -> None:
+    def _due_after(self, local: LocalService, due: float, begun: float, now: float) -> float:
+        """Return when a service's next monitor is due after those that were foretold."""
         service = local.definition
         interval = min(one.monitor_interval for one in service.resources)
-        due, looked = lrm.memory.monitor_due[service.id], False
         while True:
             begins = self._first_round(due, begun)
             if begins >= now:
@@ -83,10 +86,8 @@ class Foretold:
                 self._under_way(Job(JobKind.MONITOR, service, local.uid), begins, now)
                 break
             due = self._machine.clock.mono(collected) + interval
-            begun, looked = collected, True
-        if looked:
-            monitor_due = {**lrm.memory.monitor_due, service.id: due}
-            lrm.memory = replace(lrm.memory, monitor_due=monitor_due)
+            begun = collected
+        return due
 
     def _first_round(self, due: float, after: float) -> float:
         """Return the first round after *after* that finds a monitor due by the node's clock."""
