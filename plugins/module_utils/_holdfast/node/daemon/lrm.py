@@ -133,8 +133,9 @@ class LocalDaemon(Daemon):
                 play(cycle.beat(self._lrm), self._performers)
         if self._keepalives is not None:
             self._keepalives.close()
-        left = ", ".join(self._lrm.report.running()) or "nothing"
-        log(f"LRM of {self._configuration.node} ends; left running: {left}")
+        # What a disarm with "ignore" left alone, an LRM no longer knows.
+        left = ", ".join(self._lrm.report.running()) or "none"
+        log(f"LRM of {self._configuration.node} ends; managed services left running: {left}")
 
     def round(self) -> None:
         """Play one turn."""
