@@ -30,7 +30,7 @@ class Observer(Background):
         self._ear.bind(("", OBSERVER_PORT))
         self._ear.settimeout(WAIT)
         self.owners: dict[str, list[str]] = defaultdict(list)
-        """Each process that was heard of a service, in turn."""
+        """Each process that was heard of a service, in turn, by the mark of the service."""
         self.last: dict[str, float] = {}
         """When each service was heard last, by the lab's monotonic clock."""
         self.twice: list[Sighting] = []

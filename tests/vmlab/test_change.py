@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 
-from testbed.services import SERVICES, Client
+from testbed.services import SERVICES, Client, mark
 
 PAUSE = 20.0
 """Seconds for which a client of a busy, slow machine may have to wait."""
@@ -27,7 +27,7 @@ def test_services_run_on_while_the_cluster_moves_to_another_storage_and_back(
             for node in nodes:
                 assert f":{storage}" in node.run("sanlock", "client", "status").stdout
     figures.add("move to another storage and back: longest pause of writes", client.longest)
-    assert [len(observer.owners[service]) for service in SERVICES] == [1, 1]
+    assert [len(observer.owners[mark(service)]) for service in SERVICES] == [1, 1]
     assert [node.boot_id() for node in nodes] == boots
     assert client.lost(cluster.testbed) == []
     assert client.longest < PAUSE

@@ -25,8 +25,11 @@ FAULTS = {
 }
 
 
-def elsewhere(cluster, fault, *, managing=None):
-    """Do *fault* to a node with a service; return how long that did not answer, in seconds."""
+def elsewhere(cluster, fault, *, managing=None, fenced=True):
+    """Do *fault* to a node with a service; return how long that did not answer, in seconds.
+
+    A node that is *fenced* is switched on by the cluster, another one here.
+    """
     node = busy_node(cluster, managing=bool(managing))
     (service, *_further) = cluster.status()["nodes"][node.name]["services"]
     with Client(service) as client:
@@ -36,6 +39,8 @@ def elsewhere(cluster, fault, *, managing=None):
         # What was on its way is answered within a second.
         hold_still(1.5)
         took = wait_until(lambda: answers(service, 2.0) and time.monotonic(), LONG, "an answer")
+    if not fenced:
+        node.switch_on()
     cluster.wait_whole()
     assert cluster.node_of(service) != node
     assert client.lost(cluster.testbed) == []
@@ -62,7 +67,7 @@ def test_a_kernel_that_crashes_or_hangs_is_fenced(cluster, observer, figures, wh
 def test_without_a_fence_device_the_host_lease_is_the_proof(
     without_fencing, observer, figures, number
 ):
-    took = elsewhere(without_fencing, FAULTS["power cut"])
+    took = elsewhere(without_fencing, FAULTS["power cut"], fenced=False)
     figures.add("power cut, no fence device", took)
     assert not observer.twice
 
