@@ -162,7 +162,7 @@ class HostViews:
 
         After a join, 3.9.5 also calls a host live that it never saw renew, until the time of that
         host's lease is over (measured; 3.8.5 says that it does not know).  Its first look is at
-        its first renewal.  It is asked once for all hosts of which it told.
+        its first renewal.  One question serves all hosts in its answer.
         """
         if self._held_for is None:
             try:
