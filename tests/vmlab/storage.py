@@ -160,7 +160,6 @@ class Backend:
     """A kind of storage: what ``holdfast_storage`` is, and where the service *alpha* has data.
 
     *other* is another storage to which the cluster can be moved; "" is the LUN of the cluster.
-    A node keeps its host lease over an outage of *rides_out* I/O timeouts.
     """
 
     name: str
@@ -168,7 +167,11 @@ class Backend:
     other: str
     attach: Callable[[Sequence[Machine]], None]
     block: bool
-    rides_out: float
+
+    @property
+    def rides_out(self) -> float:
+        """How many I/O timeouts an outage may last without costing a node its host lease."""
+        return BLOCK_RIDES_OUT if self.block else NFS_RIDES_OUT
 
     def data(self, service: str) -> str:
         """Return the folder in which a service has its ledger, wherever it runs."""
@@ -253,8 +256,8 @@ def paths(node: Machine) -> int:
 
 
 BACKENDS = {
-    "nfs4.2": Backend("nfs4.2", FOLDER, f"{MOUNT}/other", _attach_nfs("4.2"), False, NFS_RIDES_OUT),
-    "nfs3": Backend("nfs3", FOLDER, f"{MOUNT}/other", _attach_nfs("3"), False, NFS_RIDES_OUT),
-    "lun": Backend("lun", "", VOLUME, _attach_luns, True, BLOCK_RIDES_OUT),
-    "lv": Backend("lv", VOLUME, "", _attach_luns, True, BLOCK_RIDES_OUT),
+    "nfs4.2": Backend("nfs4.2", FOLDER, f"{MOUNT}/other", _attach_nfs("4.2"), False),
+    "nfs3": Backend("nfs3", FOLDER, f"{MOUNT}/other", _attach_nfs("3"), False),
+    "lun": Backend("lun", "", VOLUME, _attach_luns, True),
+    "lv": Backend("lv", VOLUME, "", _attach_luns, True),
 }
