@@ -32,10 +32,16 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.rep
     Level,
     judge_health,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.why import (
+    render_why,
+    why_node,
+    why_service,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.wording import (
     Severity,
     Tone,
 )
+from ansible_collections.holdfast.ha.tests.unit.cluster.samples import desired, observed, state
 from ansible_collections.holdfast.ha.tests.unit.node.sample_status import AT, healthy
 
 ALERTS = Path(__file__).resolve().parents[3] / "extensions" / "monitoring" / "alerts.yml"
@@ -193,6 +199,19 @@ def test_the_next_command_is_one_that_there_is(row):
         return
     words += ["--reason", "x"] if words[0] == "fence" else []
     make_parser().parse_args(words)
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in CONDITIONS if row.next == "holdfast why {}"], ids=lambda row: row.id
+)
+def test_the_command_that_is_to_tell_more_tells_at_least_the_condition(row):
+    conditions = [one for one in status_with(row.id)["conditions"] if one["id"] == row.id]
+    subject = conditions[0]["subject"]
+    for why in (
+        why_node(subject, state({}), desired(), AT, conditions=conditions),
+        why_service(subject, state({}), observed(desired()), AT, conditions=conditions),
+    ):
+        assert conditions[0]["text"] in " ".join(render_why(why).split())
 
 
 def test_the_documentation_has_each_condition():

@@ -245,11 +245,14 @@ def config(tmp_path):
 
 def test_the_command_answers_for_nodes_and_names_what_it_does_not_know(config, capsys):
     assert main(["why", "n1", "--config", config]) == 0
-    assert "n1 is unknown" in capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
+    assert "n1 is unknown why no manager has seen a heartbeat of it yet" in said
+    assert "nothing speaks against it" not in said
     assert main(["why", "n1", "--json", "--config", config]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["kind"] == "node"
     assert told["held"].startswith("no node holds the manager lease"), "nobody ever was manager"
+    assert [one["id"] for one in told["conditions"]] == ["node_not_online"]
     assert main(["why", "n4", "--config", config]) == 2
     assert "'n4' is not accepted; expected the id of a service or the name" in (
         capsys.readouterr().err

@@ -219,6 +219,16 @@ def _reports(
     return reports, troubles
 
 
+def node_reason(status: NodeStatus) -> str:
+    """Return why a node is in its state, "" for one that is online."""
+    if status.state is NodeState.UNKNOWN and not status.reason:
+        return (
+            "no manager has seen a heartbeat of it yet; 'systemctl status holdfast-lrm' on that"
+            " node says why"
+        )
+    return status.reason
+
+
 def _node(
     name: str, state: ClusterState, desired: DesiredState, report: Sight | None
 ) -> dict[str, Any]:
@@ -226,7 +236,7 @@ def _node(
     maintenance = desired.maintenance.get(name)
     return {
         "state": status.state.value,
-        "reason": status.reason,
+        "reason": node_reason(status),
         "since": status.since,
         "proof": status.proved_by,
         "mode": status.mode,

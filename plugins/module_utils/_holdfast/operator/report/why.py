@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import textwrap
 import time
-from contextlib import closing
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...cluster.crm.selection import better_place, choose
@@ -25,10 +25,10 @@ from ...cluster.model.service import STARTED, STOPPED
 from ...cluster.model.state import ClusterState, NodeStatus, ServiceStatus
 from ...cluster.model.states import ServiceState
 from ...names import unknown_name
-from ...node.cluster_storage import MANAGER_LEASE, ClusterStorage
 from ...node.configuration import NodeConfiguration
 from ...text import age, clean
-from .status import event_document, last_choices
+from .record_problems import unknown_node
+from .status import event_document, last_choices, node_reason, read_status
 
 
 def read_why(configuration: NodeConfiguration, subject: str) -> dict[str, Any]:
@@ -38,14 +38,17 @@ def read_why(configuration: NodeConfiguration, subject: str) -> dict[str, Any]:
     """
     from ..forecast.moves import look
 
-    with closing(ClusterStorage(configuration)) as storage:
-        managed = storage.leases.holder(MANAGER_LEASE).active
+    status = read_status(configuration)
+    managed = status["manager"]["active"]
+    conditions = [one for one in status["conditions"] if one["subject"] == subject]
     state, observed = look(configuration)
-    desired = observed.desired
+    desired, at = observed.desired, time.time()
     if subject in desired.services or subject in state.services:
-        return why_service(subject, state, observed, time.time(), managed=managed)
-    if subject in configuration.members or subject in state.nodes:
-        return why_node(subject, state, desired, time.time(), managed=managed)
+        return why_service(subject, state, observed, at, managed=managed, conditions=conditions)
+    member = configuration.members.get(subject)
+    if member is not None or subject in state.nodes:
+        why = why_node(subject, state, desired, at, managed=managed, conditions=conditions)
+        return {**why, **(unknown_node(subject, member, state) if member is not None else {})}
     known = [*desired.services, *configuration.members]
     raise unknown_name(subject, "SERVICE|NODE", known, "the id of a service or the name of a node")
 
@@ -57,10 +60,12 @@ def why_service(
     at: float,
     *,
     managed: bool | None = True,
+    conditions: Sequence[dict[str, str]] = (),
 ) -> dict[str, Any]:
     """Return why a service is in its state and on its node; see docs/status.md.
 
-    *managed* is whether a node holds the manager lease, None if that is not known.
+    *managed* is whether a node holds the manager lease, None if that is not known.  *conditions*
+    are those of the status that are about it.
     """
     desired = observed.desired
     status = state.services.get(name, ServiceStatus(ServiceState.PROBE))
@@ -89,6 +94,7 @@ def why_service(
         "rules": [rule_document(rule) for rule in desired.rules() if name in rule.services],
         "request": request_document(request) if request is not None else None,
         "request_heard": request is not None and status.request >= request.made,
+        "conditions": list(conditions),
         "history": [event_document(one) for one in state.events if one.service == name],
     }
 
@@ -129,11 +135,17 @@ def _other_nodes(name: str, state: ClusterState, observed: ObservedState) -> dic
 
 
 def why_node(
-    name: str, state: ClusterState, desired: DesiredState, at: float, *, managed: bool | None = True
+    name: str,
+    state: ClusterState,
+    desired: DesiredState,
+    at: float,
+    *,
+    managed: bool | None = True,
+    conditions: Sequence[dict[str, str]] = (),
 ) -> dict[str, Any]:
     """Return why a node is in its state, and why each of its services; see docs/status.md.
 
-    *managed* is as in ``why_service``.
+    *managed* and *conditions* are as in ``why_service``.
     """
     status = state.nodes.get(name, NodeStatus())
     maintenance = desired.maintenance.get(name)
@@ -144,7 +156,7 @@ def why_node(
         "held": _held(state, desired, managed),
         "state": status.state.value,
         "since": status.since,
-        "reason": status.reason or "nothing speaks against it",
+        "reason": node_reason(status),
         "proof": status.proved_by,
         "mode": status.mode,
         "power": status.power.value,
@@ -154,6 +166,7 @@ def why_node(
             one: {"state": state.services[one].state.value, "reason": state.services[one].why}
             for one in state.services_on(name)
         },
+        "conditions": list(conditions),
         "history": [
             event_document(one) for one in state.events if one.node == name and not one.service
         ],
@@ -163,6 +176,7 @@ def why_node(
 def render_why(why: dict[str, Any], width: int = 100) -> str:
     """Return the answer as lines of text, ended by a newline; no reason is cut short."""
     lines = _service_lines(why) if why["kind"] == "service" else _node_lines(why)
+    lines += _condition_lines(why)
     if why["held"]:
         lines.append(("held", why["held"]))
     column = max(len(label) for label, _text in lines) + 2
@@ -215,7 +229,10 @@ def _service_lines(why: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _node_lines(why: dict[str, Any]) -> list[tuple[str, str]]:
-    lines = [("node", f"{why['name']} is {why['state']}{_for(why)}"), ("why", why["reason"])]
+    lines = [("node", f"{why['name']} is {why['state']}{_for(why)}")]
+    reason = why["reason"] or ("" if why["conditions"] else "nothing speaks against it")
+    if reason:
+        lines.append(("why", reason))
     lines += [(key, why[key]) for key in ("proof", "mode", "power") if why[key]]
     if why["maintenance"] is not None:
         drained = maintenance_from_document(why["maintenance"])
@@ -225,6 +242,16 @@ def _node_lines(why: dict[str, Any]) -> list[tuple[str, str]]:
     for name, service in why["services"].items():
         lines.append(("has", f"{name} ({service['state']}): {service['reason']}"))
     return lines
+
+
+def _condition_lines(why: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what the status says besides the reason, and the command that helps."""
+    for one in why["conditions"]:
+        if why["reason"] and why["reason"] in one["text"]:
+            continue
+        yield one["severity"], one["text"]
+        if not one["next"].startswith("holdfast why "):
+            yield "next", one["next"]
 
 
 def _held(state: ClusterState, desired: DesiredState, managed: bool | None) -> str:
