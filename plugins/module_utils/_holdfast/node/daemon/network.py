@@ -24,7 +24,6 @@ from collections.abc import Callable, Iterable
 
 from ...cluster.model.observed import ObservedKeepalive
 from ...errors import InputError
-from ...storage.lockspace.host_timing import LeaseTiming
 from ..cluster_key import ClusterKey
 from ..configuration import CRM, LRM, Member, NodeConfiguration
 from .datagrams import (
@@ -317,11 +316,10 @@ def answering_network(
 def patience(configuration: NodeConfiguration, place: int) -> float:
     """Return for how many seconds a daemon may hang in the storage before systemd ends it.
 
-    That is until its node's host lease fails.  But an LRM that hangs while the lease is renewed is
-    restarted before its node is reset or fenced for want of one.
+    An LRM that hangs is restarted before its node is reset or fenced for want of one, and not
+    sooner: ending it ends no I/O that hangs, and the next LRM has to probe all services.
     """
-    lease = LeaseTiming(configuration.sanlock.io_timeout).fail_seconds
-    lrm = min(lease, configuration.timing.daemon_grace - START)
+    lrm = configuration.timing.daemon_grace - START
     return lrm + LATER if place == CRM else lrm
 
 
