@@ -36,7 +36,7 @@ from vmlab.deployment import VmDeployment
 from vmlab.images import image
 from vmlab.node import Machine
 from vmlab.observer import Observer
-from vmlab.storage import BACKENDS, Backend
+from vmlab.storage import BACKENDS, RIDES_OUT, Backend
 from vmlab.whole import VmLab
 
 BOUND = 600.0
@@ -148,7 +148,7 @@ ONE_PATH = Fault(
 
 def faults_on(backend: Backend) -> tuple[Fault, ...]:
     """Return all that a soak does to a cluster on *backend*."""
-    harmless = backend.rides_out * IO_TIMEOUT
+    harmless = RIDES_OUT * IO_TIMEOUT
     return (
         Fault("power cut", TAKEN_OVER, 0.0, lambda deployment, node: node.cut_power()),
         Fault("reset", TAKEN_OVER, 0.0, lambda deployment, node: node.reset()),

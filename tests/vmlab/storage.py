@@ -39,11 +39,11 @@ MOUNT = "/srv/holdfast"
 FOLDER = f"{MOUNT}/test"
 VOLUME = "/dev/ha/cluster"
 
-BLOCK_RIDES_OUT, NFS_RIDES_OUT = 5.0, 3.0
+RIDES_OUT = 3.0
 """How long an outage of the storage may be, in I/O timeouts, so that no host lease fails: it lives
-eight, and was renewed up to two before.  A TCP connection without an answer tries again after ever
-twice the time, so that I/O over NFS may wait as long again as the outage was; sessions of iSCSI are
-given up, and log in again."""
+eight, and was renewed up to two before.  I/O goes on some seconds after the storage is back: a TCP
+connection without an answer tries again after ever twice the time, and sessions of iSCSI, which are
+given up, have to log in again."""
 
 SERVE = f"""#!/bin/sh
 # Export the folder over NFS and the LUNs over iSCSI, each of these through both portals.
@@ -167,11 +167,6 @@ class Backend:
     other: str
     attach: Callable[[Sequence[Machine]], None]
     block: bool
-
-    @property
-    def rides_out(self) -> float:
-        """How many I/O timeouts an outage may last without costing a node its host lease."""
-        return BLOCK_RIDES_OUT if self.block else NFS_RIDES_OUT
 
     def data(self, service: str) -> str:
         """Return the folder in which a service has its ledger, wherever it runs."""

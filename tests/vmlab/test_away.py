@@ -9,6 +9,7 @@ import time
 import pytest
 from testbed.node import hold_still, wait_until
 from testbed.services import SERVICES, answers, owners_in_turn
+from vmlab.storage import RIDES_OUT
 
 LONG = 600.0
 WRITE = 5.0
@@ -44,7 +45,7 @@ def test_nobody_is_fenced_while_the_storage_is_away_for_all(cluster, observer, f
     assert cluster.fences(since) == []
     io_timeout = cluster.times["io_timeout"]
     lease = LEASE * io_timeout
-    if seconds <= cluster.testbed.backend.rides_out * io_timeout:
+    if seconds <= RIDES_OUT * io_timeout:
         assert resets == [0] * len(nodes)
     elif seconds > lease + cluster.times["watchdog_timeout"] + DETECTION:
         assert resets == [1] * len(nodes)
