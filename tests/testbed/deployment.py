@@ -71,6 +71,9 @@ class Deployment:
     variables of the inventory.  *checkout* holds the version of the collection that is used.
     """
 
+    fence_timeout = 20.0
+    """Seconds that a call of a fence device may take."""
+
     def __init__(
         self,
         testbed: Testbed,
@@ -97,7 +100,11 @@ class Deployment:
     def _write_inventory(self, fencing: bool) -> None:
         boards = self.testbed.boards if fencing else {}
         devices = {
-            f"board-{name}": {"agent": "fence_ipmilan", "parameters": self._board(board)}
+            f"board-{name}": {
+                "agent": "fence_ipmilan",
+                "parameters": self._board(board),
+                "timeout": self.fence_timeout,
+            }
             for name, board in boards.items()
         }
         levels = {name: {"levels": [[{"device": f"board-{name}"}]]} for name in boards}

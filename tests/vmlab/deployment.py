@@ -36,6 +36,8 @@ class VmDeployment(Deployment):
     """What is deployed in the lab, on the storage of its backend."""
 
     testbed: VmLab
+    # With all nodes busy an answer took 13 s; with two of them in 20 s a rehearsal fails.
+    fence_timeout = 60.0
 
     def __init__(self, lab: VmLab, *, fencing: bool = True, io_timeout: int = 2) -> None:
         nodes = list(lab.nodes.values())
