@@ -271,8 +271,8 @@ _EDITS = (
         "look-at-the-host-lease-only-once",
         host_lease.HostLease,
         "look",
-        "self.outlived or (yield from self._confirm(clocks.mono))",
-        "self.outlived",
+        "self.lost or (yield from self._confirm(clocks.mono))",
+        "self.lost",
         MIXED,
     ),
     (

@@ -330,7 +330,16 @@ _EDITS = (
         "if lease.generation != self.generation or lease.state is HostState.FREE:",
         "if False:",
         "node/test_host_lease.py",
-        "test_a_record_that_says_otherwise_is_trouble_at_once",
+        "test_a_record_that_says_otherwise_is_trouble_until_it_was_let_go",
+    ),
+    (
+        "have-a-lost-host-lease-again-because-it-is-renewed",
+        host_lease.HostLease,
+        "look",
+        "self.lost = self.trouble",
+        "pass",
+        "node/test_host_lease.py",
+        "test_what_was_lost_is_not_had_again_because_sanlock_goes_on_renewing_it",
     ),
     (
         "disarm-while-a-host-lease-is-being-freed",

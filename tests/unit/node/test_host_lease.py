@@ -150,11 +150,23 @@ def test_a_host_lease_that_nobody_holds_is_trouble_at_once_and_its_slots_are_not
         ({"generation": 5}, "is no longer that of this start (generation 4)"),
     ],
 )
-def test_a_record_that_says_otherwise_is_trouble_at_once(member, change, trouble):
+def test_a_record_that_says_otherwise_is_trouble_until_it_was_let_go(member, change, trouble):
     member.leases.views[1] = lease_view(1, **change)
     assert member.look(0.1) == trouble
     member.leases.views.clear()
-    assert member.look(0.1) == ""
+    assert member.look(0.1) == trouble
+    member.lease.come_back()
+    assert member.look() == ""
+
+
+def test_what_was_lost_is_not_had_again_because_sanlock_goes_on_renewing_it(member):
+    """sanlock is asked only when a renewal has settled; nothing may start before that either."""
+    member.lose()
+    member.leases.renew_error = None
+    for _turn in range(8):
+        assert member.look(0.5).startswith("is lost: sanlock has lost lockspace c1")
+    member.lease.come_back()
+    assert member.look() == "is not held: nobody has joined"
 
 
 def test_a_lockspace_that_sanlock_has_lost_is_trouble_though_its_record_is_renewed(member):
@@ -183,7 +195,9 @@ def test_a_sanlock_that_does_not_answer_is_trouble_only_after_the_fail_time(memb
         assert member.clock.now - renewed_at < FAIL
     assert member.clock.now - renewed_at == FAIL
     member.leases.renew_error = None
-    assert member.look(0.5) == ""
+    assert member.look(0.5) == "was not observed to be renewed for 16 s: it hangs"
+    member.lease.come_back()
+    assert member.look() == ""
     assert member.lease.renewed_at > renewed_at
 
 

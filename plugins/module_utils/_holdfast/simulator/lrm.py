@@ -41,7 +41,7 @@ STEADY = frozenset(
     }
 )
 LEASE_STEADY = frozenset(
-    {"clocks", "renewed_at", "next_look", "trouble", "unrenewed", "unconfirmed", "outlived"}
+    {"clocks", "renewed_at", "next_look", "trouble", "unrenewed", "unconfirmed", "lost"}
 )
 """What a turn of an LRM changes although nothing has happened, or what is compared apart."""
 
@@ -399,5 +399,5 @@ def _troubles(lrm: Lrm) -> tuple[object, ...]:
         bool(lease.trouble),
         bool(lease.unconfirmed),
         bool(lease.unrenewed),
-        bool(lease.outlived),
+        bool(lease.lost),
     )

@@ -43,7 +43,8 @@ class HostLease:
     last renewal; *fail_seconds* later this node must have stopped, and other nodes count from
     there, too.  *owns_slot* says whether this node may write its slots: a node that never had the
     host lease may use another's host id by mistake, one that lost it must still report that its
-    services stopped.  *trouble* is why this node may not act, None while that is unknown.
+    services stopped.  *trouble* is why this node may not act, None while that is unknown; *lost*
+    is why it may not before it has left and joined or adopted again.
     """
 
     node: str
@@ -58,7 +59,7 @@ class HostLease:
     unconfirmed: str = ""
     unrenewed: str = ""
     refused: str = ""
-    outlived: str = ""
+    lost: str = ""
     next_look: float = 0.0
     next_join: float = 0.0
     joining: bool = False
@@ -82,7 +83,11 @@ class HostLease:
             self.next_look = clocks.mono + LOOK
             yield from self._adopt(clocks.mono)
         if self.generation:
-            self.trouble = self.outlived or (yield from self._confirm(clocks.mono))
+            self.trouble = self.lost or (yield from self._confirm(clocks.mono))
+            if self.joins:
+                # sanlock goes on renewing a host lease that it has lost until its node leaves: what
+                # the storage shows then, and what sanlock was not asked yet, is no host lease.
+                self.lost = self.trouble
         if self.trouble:
             yield from perform(Log(f"the host lease {self.trouble}", repeated=True))
         return self.trouble
@@ -116,10 +121,10 @@ class HostLease:
         """
         jump = clocks.jump_since(self.clocks)
         self.clocks = clocks
-        if not self.joins or not self.generation or self.outlived:
+        if not self.joins or not self.generation or self.lost:
             return
         if may_have_failed(clocks.mono - self.renewed_at, jump.suspended, self.fail_seconds):
-            self.outlived = f"may have failed meanwhile: {jump}"
+            self.lost = f"may have failed meanwhile: {jump}"
 
     def _adopt(self, now: float) -> Cycle[None]:
         """Work under the existing host lease."""
@@ -198,7 +203,7 @@ class HostLease:
             yield from perform(Log(text, repeated=True))
             return
         had, self.generation = self.generation, 0
-        self.outlived = ""
+        self.lost = ""
         # Disarm the watchdog first, while the lockspace's name is known without the storage, which
         # may be gone.
         for effect in (DisarmWatchdog(), LeaveHostLease()):
