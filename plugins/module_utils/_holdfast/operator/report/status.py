@@ -223,8 +223,8 @@ def node_reason(status: NodeStatus) -> str:
     """Return why a node is in its state, "" for one that is online."""
     if status.state is NodeState.UNKNOWN and not status.reason:
         return (
-            "no manager has seen a heartbeat of it yet; 'systemctl status holdfast-lrm' on that"
-            " node says why"
+            "no manager has seen a heartbeat of it yet; check on that node with"
+            " 'systemctl status holdfast-lrm' whether its LRM runs"
         )
     return status.reason
 
