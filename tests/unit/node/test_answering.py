@@ -16,7 +16,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
     CRM,
     LRM,
     Member,
-    SanlockSettings,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.network import (
     TURN,
@@ -150,7 +149,7 @@ def test_a_daemon_may_hang_until_its_node_would_be_reset_for_want_of_it(
 
 
 def test_a_daemon_is_silent_for_as_long_as_systemd_waits_before_its_patience_ends(tmp_path):
-    node = replace(configuration(tmp_path, first_port=free_ports()), sanlock=SanlockSettings(2, 10))
+    node = configuration(tmp_path, first_port=free_ports())
     notifier = NotifierStandIn()
     network = answering_network(node, LRM, notifier)
     until = time.monotonic() + SOON
