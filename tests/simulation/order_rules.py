@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 OLDEST_LOOK = 1.5
 """Seconds: what was read longer ago is no basis for an order."""
 
-OLD_READS = 1.6
-"""Seconds for which a node may not know that what it reads is old, beyond a quarter of the time in
-which a host lease fails."""
+OLD_READS = 0.6
+"""Seconds for which a node may not know that what it reads is old, beyond those in which a renewal
+of its own host lease is late."""
 
 LEASE_SLACK = 1.5
 """Seconds by which a CRM may be late to see that its host lease is not renewed."""
@@ -127,7 +127,7 @@ class OrderRules:
 
         A node may rely on an old read for as long as it cannot notice that the read is old.
         """
-        if own.clock.elapsed(shown, begun) > self._world.settings.lease_fails / 4 + OLD_READS:
+        if own.clock.elapsed(shown, begun) > self._world.settings.lease_late + OLD_READS:
             self._rules.broken("S12", f"{own.name} fences {node} by what it read long ago")
 
     def _is_silent(self, own: Machine, machine: Machine, begun: float, shown: float) -> None:

@@ -24,7 +24,7 @@ from .daemon import Acts, Daemon
 from .machine import Machine
 from .observer import Observer
 from .reserve import SkippedTurns
-from .settings import LEASE_SILENCE, ROUNDING
+from .settings import ROUNDING
 from .shared_storage import Indexed
 from .timeline import Cadence
 
@@ -75,7 +75,11 @@ class CrmDaemon(Daemon):
         host_ids = {name: one.host_id for name, one in machine.membership.members.items()}
         self.crm: Crm = start_crm(
             CrmSettings(
-                machine.name, host_ids, settings.timing, LEASE_SILENCE, even_for=settings.even_for
+                machine.name,
+                host_ids,
+                settings.timing,
+                settings.lease_silence,
+                even_for=settings.even_for,
             )
         )
         super().__init__(fleet, machine, settings.timing.look)

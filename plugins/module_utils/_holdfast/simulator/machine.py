@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ..cluster.model.membership import Membership
 from ..cluster.model.report import Report
-from .settings import RENEWAL, Settings
+from .settings import Settings
 from .timeline import Cadence
 
 EPOCH = 1_700_000_000.0
@@ -129,12 +129,12 @@ class Machine:
 
     *cut* is without power until that is given back.  Its host lease: *left* says that it was
     given back, *freed* that it was taken away by proof, *given_up* that it was lost and that
-    the node stopped its services and disarmed its watchdog.  *beats_in* says that an LRM is
-    there to write heartbeats, *sends_in* that one is there whose sender sends keepalives.  A
-    datagram to or from it is lost with the chance *loss*, and takes up to *jitter* seconds.
-    *cut_from* are the nodes that it does not hear.  *generation* is that
-    of its host lease, *joined_in* the boot in which it got that; *frees* says that a write of its
-    which frees another's hangs.  *virtual* is the kind of virtual machine that it is, empty for a
+    the node stopped its services and disarmed its watchdog.  *beats_in* says
+    that an LRM is there to write heartbeats, *sends_in* that one is there whose sender sends
+    keepalives.  A datagram to or from it is lost with the chance *loss*, and takes up to *jitter*
+    seconds.  *cut_from* are the nodes that it does not hear.  *generation* is that of its host
+    lease, *joined_in* the boot in which it got that; *frees* says that a write of its which frees
+    another's hangs.  *virtual* is the kind of virtual machine that it is, empty for a
     physical one: only the former are paused.
     *kept* is what its local disk has, also after its next start.  *membership* is the one that it
     is configured with, *room* what it has of CPUs and MiB of memory, and *joins_at* when a join
@@ -177,10 +177,16 @@ class Machine:
     cut_from: set[str] = field(default_factory=set)
     active: dict[str, str] = field(default_factory=dict)
     starting: set[str] = field(default_factory=set)
-    renewals: Cadence = field(default_factory=lambda: Cadence(0.0, RENEWAL))
-    beats: Cadence = field(default_factory=lambda: Cadence(0.0, RENEWAL))
-    sends: Cadence = field(default_factory=lambda: Cadence(0.0, RENEWAL))
+    renewals: Cadence = field(init=False)
+    beats: Cadence = field(init=False)
+    sends: Cadence = field(init=False)
     kept: KeptReport = field(default_factory=KeptReport)
+
+    def __post_init__(self) -> None:
+        """Begin at the pace of the cluster; its daemons set their own when they begin."""
+        self.renewals = Cadence(0.0, self.settings.renewal)
+        self.beats = Cadence(0.0, self.settings.timing.heartbeat)
+        self.sends = Cadence(0.0, self.settings.timing.heartbeat)
 
     @property
     def boot_id(self) -> str:
@@ -221,7 +227,8 @@ class Machine:
     def refresh(self, now: float) -> None:
         """Let what goes on at a steady pace go on or stop, as things stand now."""
         storage = self.awake and self.storage
-        self.renewals.go(now, storage and not (self.freed or self.left or self.given_up))
+        renews = storage and not (self.freed or self.left or self.given_up)
+        self.renewals.go(now, renews)
         self.beats.go(now, storage and self.beats_in)
         keepalives = self.settings.timing.keepalive > 0.0
         self.sends.go(now, keepalives and self.awake and self.sends_in)

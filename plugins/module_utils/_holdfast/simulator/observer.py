@@ -26,9 +26,6 @@ from .timeline import Cadence
 if TYPE_CHECKING:
     from .fleet import Fleet
 
-LATE_RENEWAL = 1.0
-"""Seconds for which a renewal of a host lease that is due may not be seen yet."""
-
 DAMAGED = "its report on storage is damaged, or older than its heartbeat shows"
 
 
@@ -357,7 +354,7 @@ class Observer:
     def _own_trouble(self, took: float, begun: float, horizon: Horizon | None) -> str:
         settings, renewals = self._world.settings, self._machine.renewals
         read = renewals.last(self._own_read)
-        age, late = self._clock.elapsed(read, begun), settings.lease_fails / 4 + LATE_RENEWAL
+        age, late = self._clock.elapsed(read, begun), settings.lease_late
         goes = renewals.goes and self._machine.name not in self._world.stale
         if horizon is not None and (not goes or age >= late):
             age = Moving(age, self._clock.rate, horizon)

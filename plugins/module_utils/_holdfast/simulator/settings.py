@@ -7,6 +7,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..cluster.model.observed import Timing
+from ..storage.lockspace.host_timing import (
+    FAIL_IO_TIMEOUTS,
+    LATE,
+    RENEWAL_IO_TIMEOUTS,
+)
 
 
 @dataclass(frozen=True)
@@ -39,15 +44,32 @@ class Settings:
         """The seconds of the watchdog, 0 without one."""
         return round(self.lease_dead - self.lease_fails) if self.watchdogs else 0
 
+    @property
+    def io_timeout(self) -> float:
+        """The seconds that sanlock's host lease follows from: it fails after 8 of them."""
+        return self.lease_fails / FAIL_IO_TIMEOUTS
 
-RENEWAL = 1.0
-"""Seconds between two renewals of a host lease."""
+    @property
+    def renewal(self) -> float:
+        """The seconds between two renewals of a host lease, by its keeper."""
+        return RENEWAL_IO_TIMEOUTS * self.io_timeout if self.watchdogs else EMBEDDED_RENEWAL
+
+    @property
+    def lease_late(self) -> float:
+        """The seconds without a renewal after which it is late."""
+        return RENEWAL_IO_TIMEOUTS * self.io_timeout + LATE
+
+    @property
+    def lease_silence(self) -> float:
+        """The seconds without a renewal after which no write of a node that is off can come."""
+        return (RENEWAL_IO_TIMEOUTS + 1) * self.io_timeout
+
+
+EMBEDDED_RENEWAL = 1.0
+"""Seconds between two renewals by the machine of an embedded cluster."""
 
 ROUNDING = 1e-6
 """Seconds by which a computed time may be off."""
-
-LEASE_SILENCE = 3.0
-"""Seconds without a renewal after which a node that is proved off cannot have one under way."""
 
 ROUND = 0.5
 """Seconds between two turns of an LRM.
