@@ -145,8 +145,6 @@ class CrmDaemon(Daemon):
             return None
         if crm.written is not None and not self._reads_back():
             return None
-        if self.machine.reads:
-            self.observer.look(now)
         after = crm.copy()
         # These go on at a steady pace, and come to the same each time.
         after.next_own_look = float("inf")
