@@ -29,6 +29,10 @@ OLD_READS = 0.6
 """Seconds for which a node may not know that what it reads is old, beyond those in which a renewal
 of its own host lease is late."""
 
+SEES_LOSS = 3.0
+"""Seconds in which a daemon sees that sanlock has lost its host lease: sanlock is asked once a
+renewal has settled, and that of a renewal that came just too late is the first to be asked for."""
+
 LEASE_SLACK = 1.5
 """Seconds by which a CRM may be late to see that its host lease is not renewed."""
 
@@ -93,6 +97,8 @@ class OrderRules:
         age = machine.clock.elapsed(renewed, looked)
         if machine.freed or age > self._world.settings.lease_fails + LEASE_SLACK:
             self._rules.broken("S3", f"{machine.name} decides without a fresh host lease")
+        if looked > machine.lost_at + SEES_LOSS:
+            self._rules.broken("S3", f"{machine.name} decides under a host lease it has lost")
 
     def begins(self, crm: object, node: str, begun: float) -> None:
         """Note the first try of a CRM to fence a node that it decided on then."""

@@ -36,7 +36,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.se
     Settings,
 )
 from ansible_collections.holdfast.ha.tests.simulation.known_versions import KnownVersions
-from ansible_collections.holdfast.ha.tests.simulation.order_rules import OrderRules
+from ansible_collections.holdfast.ha.tests.simulation.order_rules import SEES_LOSS, OrderRules
 from ansible_collections.holdfast.ha.tests.simulation.placement_rules import PlacementRules
 
 if TYPE_CHECKING:
@@ -115,6 +115,8 @@ class Rules(Checks):
         slack = ROUNDING if job.kind is JobKind.START else LEASE_SLACK
         if age > world.settings.lease_fails + slack or machine.freed:
             self.broken("S3", f"{machine.name} starts {service_id} without a fresh host lease")
+        if world.now > machine.lost_at + SEES_LOSS:
+            self.broken("S3", f"{machine.name} starts {service_id} under a host lease it has lost")
         if job.kind is JobKind.START and not job.other:
             self._placed_by_the_rules(machine, job)
 

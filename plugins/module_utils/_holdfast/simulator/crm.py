@@ -162,8 +162,8 @@ class CrmDaemon(Daemon):
         storage = self.storage
         return {
             effects.AwaitPredecessor: lambda _: None,
-            effects.AdoptHostLease: lambda _: self._host_lease(),
-            effects.ConfirmHostLease: lambda _: self._host_lease(),
+            effects.AdoptHostLease: lambda _: self._adopt(),
+            effects.ConfirmHostLease: lambda _: self._confirm(),
             effects.LeaveHostLease: lambda _: self._release(),
             effects.Look: self._look,
             effects.TakeEnded: self._take_ended,
@@ -199,8 +199,17 @@ class CrmDaemon(Daemon):
             effects.ShowTrouble: lambda _: None,
         }
 
-    def _host_lease(self) -> int:
-        """Return the generation of this node's host lease; its keeper knows whether it has it."""
+    def _adopt(self) -> int:
+        self.need_keeper()
+        self._need_host_lease()
+        return self.machine.generation
+
+    def _confirm(self) -> None:
+        self.need_keeper(self.world.settings.settled)
+        self._need_host_lease()
+
+    def _need_host_lease(self) -> None:
+        """Raise ``LeaseError`` unless this node's host lease is renewed."""
         machine, settings = self.machine, self.world.settings
         if machine.freed or machine.left or machine.given_up:
             raise LeaseError("nobody holds the host lease")
@@ -212,7 +221,6 @@ class CrmDaemon(Daemon):
             self.horizon.until(machine.renewals.next_after(now) - now)
         if age >= settings.lease_fails:
             raise LeaseError("the host lease was not renewed")
-        return machine.generation
 
     def _look(self, _effect: effects.Look) -> effects.Observation:
         if self.horizon is not None and self.crm.is_reserve:
@@ -238,7 +246,7 @@ class CrmDaemon(Daemon):
 
     def _holds_manager_lease(self) -> bool:
         try:
-            self._host_lease()
+            self._need_host_lease()
         except LeaseError:
             return False
         self.confirmed = self.storage.holder == self.machine.name
@@ -247,7 +255,7 @@ class CrmDaemon(Daemon):
     def _acquire(self, _effect: effects.AcquireManagerLease) -> int | None:
         """Take the manager lease if its owner released it, or is dead to sanlock."""
         storage, name = self.storage, self.machine.name
-        self._host_lease()
+        self._need_host_lease()
         if storage.holder == name:
             self.confirmed = True
             return storage.epoch
@@ -376,7 +384,7 @@ class CrmDaemon(Daemon):
     def _free_host_lease(self, effect: effects.FreeHostLease) -> None:
         """Set a host lease free that has not changed; never that of a machine that is on."""
         own, lease = self.machine, effect.lease
-        self._host_lease()
+        self._need_host_lease()
         machine = self.world.machines[self.node_names[lease.host_id]]
         if not own.writes:
             raise StorageError("the host lease cannot be written")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ..cluster.model.desired import DesiredState
 from ..cluster.model.effects import Clocks, Cycle, Effect, ForgetRepeated, Log, ReadClocks
 from ..cluster.model.state import ClusterState
-from ..errors import FormatError, HoldfastError, StorageError
+from ..errors import FormatError, HoldfastError, LeaseError, StorageError
 from .machine import Machine
 from .moving import Horizon, Moving
 from .settings import ROUND
@@ -214,6 +214,21 @@ class Daemon:
         """Raise ``StorageError`` unless this machine can read the storage."""
         if not self.machine.reads:
             raise StorageError("the storage cannot be read")
+
+    def need_keeper(self, settled: float = 0.0) -> None:
+        """Raise ``LeaseError`` unless the keeper of this machine's host lease still has it.
+
+        It is asked *settled* seconds after a renewal, and needs no storage for its answer.
+        """
+        machine, now = self.machine, self.world.now
+        if machine.freed or machine.left or machine.given_up:
+            raise LeaseError("nobody holds the host lease")
+        if machine.lost_at == math.inf:
+            return
+        if self.moving(machine.own_lease_age(now)) >= settled:
+            raise LeaseError("sanlock has lost the lockspace")
+        if self.horizon is not None and machine.renewals.goes:
+            self.horizon.until(machine.renewals.next_after(now) - now)
 
     def newest_manager(self) -> tuple[ClusterState | None, bool]:
         """Return the newest record of a manager, and whether a newer one may be damaged."""

@@ -18,7 +18,7 @@ from ..cluster.model.jobs import JobEnd, JobKind
 from ..cluster.model.observed import HostState
 from ..cluster.model.report import POWEROFF, RESTART, Report
 from ..cluster.model.state import ClusterState
-from ..errors import FormatError, LeaseError, StorageError
+from ..errors import FormatError, StorageError
 from .daemon import Acts, Daemon
 from .foretold import Foretold
 from .machine import Machine
@@ -156,7 +156,7 @@ class LrmDaemon(Daemon):
         return {
             effects.AdoptHostLease: self._adopt,
             effects.ReadOwnHostLease: self._read_own_host_lease,
-            effects.ConfirmHostLease: lambda _: self._confirm(),
+            effects.ConfirmHostLease: lambda _: self.need_keeper(self.world.settings.settled),
             effects.DisarmWatchdog: self._disarm_watchdog,
             effects.LeaveHostLease: lambda _: None,
             effects.BeginJoin: self._begin_join,
@@ -205,14 +205,8 @@ class LrmDaemon(Daemon):
         found = self.storage.index_of(self.storage.newest_manager()[0])
         return found is None or not found.is_old_news(self.machine.name, known)
 
-    def _confirm(self) -> None:
-        """Ask the keeper of the host lease, which needs no storage for its answer."""
-        machine = self.machine
-        if machine.freed or machine.left or machine.given_up:
-            raise LeaseError("nobody holds the host lease")
-
     def _adopt(self, _effect: effects.AdoptHostLease) -> effects.Adopted:
-        self._confirm()
+        self.need_keeper()
         self.need_reads()
         return effects.Adopted(self.machine.generation, self.world.settings.lease_fails)
 

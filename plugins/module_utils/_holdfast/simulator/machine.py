@@ -129,7 +129,8 @@ class Machine:
 
     *cut* is without power until that is given back.  Its host lease: *left* says that it was
     given back, *freed* that it was taken away by proof, *given_up* that it was lost and that
-    the node stopped its services and disarmed its watchdog.  *beats_in* says
+    the node stopped its services and disarmed its watchdog.  *lost_at* is when it was renewed
+    again although it had failed: sanlock has lost it, infinity if it has not.  *beats_in* says
     that an LRM is there to write heartbeats, *sends_in* that one is there whose sender sends
     keepalives.  A datagram to or from it is lost with the chance *loss*, and takes up to *jitter*
     seconds.  *cut_from* are the nodes that it does not hear.  *generation* is that of its host
@@ -177,6 +178,7 @@ class Machine:
     cut_from: set[str] = field(default_factory=set)
     active: dict[str, str] = field(default_factory=dict)
     starting: set[str] = field(default_factory=set)
+    lost_at: float = math.inf
     renewals: Cadence = field(init=False)
     beats: Cadence = field(init=False)
     sends: Cadence = field(init=False)
@@ -228,6 +230,9 @@ class Machine:
         """Let what goes on at a steady pace go on or stop, as things stand now."""
         storage = self.awake and self.storage
         renews = storage and not (self.freed or self.left or self.given_up)
+        resumes = renews and not self.renewals.goes and self.settings.watchdogs
+        if resumes and self.settings.lease_fails <= self.own_lease_age(now) < math.inf:
+            self.lost_at = min(self.lost_at, now)
         self.renewals.go(now, renews)
         self.beats.go(now, storage and self.beats_in)
         keepalives = self.settings.timing.keepalive > 0.0

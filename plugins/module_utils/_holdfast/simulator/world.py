@@ -9,6 +9,7 @@ look again.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -151,6 +152,7 @@ class World:
         machine.generation = self.generations[machine.name]
         machine.joined_in = machine.boot
         machine.freed = machine.left = machine.given_up = False
+        machine.lost_at = math.inf
         machine.renewals.restart(self.now, self.now, machine.renewals.period)
 
     def lease_ended(self, holder: str, is_dead: Callable[[str], bool]) -> bool:
