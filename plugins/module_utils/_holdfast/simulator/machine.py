@@ -57,13 +57,12 @@ class Clock:
         return EPOCH + self.offset + mono
 
     def elapsed(self, since: float, now: float) -> float:
-        """Return the monotonic seconds between two true times, the later one not in the past."""
+        """Return the monotonic seconds between two true times."""
         if not self._pauses and not self.stopped:
             return (now - since) * self.rate
         lost = sum(
-            min(seconds, begun + seconds - since)
+            max(0.0, min(begun + seconds, now) - max(begun, since))
             for begun, seconds in self._pauses
-            if begun + seconds > since
         )
         if now > self._stopped:
             lost += now - max(self._stopped, since)
