@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One machine while it has power: its disk, its watchdog, its way to the storage, and what boots.
 
-Called with a node's number and the monotonic time at which its clock is to start.  All of
-it is in one control group named after the node, so that the end of that group is the loss of
-power, with nothing left to run.  A machine that asks for a reboot restarts with a
-watchdog that is not armed, as hardware does.
+Called with a node's number and the monotonic time at which its clock is to start, in the
+control group named after the node (see ``power.py``).  All of it stays there, so that the end of
+that group is the loss of power, with nothing left to run.  A machine that asks for a reboot
+restarts with a watchdog that is not armed, as hardware does.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ def main() -> int:
     if lab is None:
         raise SystemExit("A machine runs in a lab only.")
     name = f"n{number}"
-    (CGROUP / name / "cgroup.procs").write_text(str(os.getpid()))
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS):
         raise SystemExit(os.strerror(ctypes.get_errno()))
     here = lab / name

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One machine while it has power: a kernel in user mode, started again when it asks for a reboot.
 
-Called with the machine's number.  Like a machine of the testbed it is in one control group: to kill
-that is to cut the power.  A kernel that panics leaves the machine on and silent.
+Called with the machine's number, like a machine of the testbed in a control group of its own: to
+kill that is to cut the power.  A kernel that panics leaves the machine on and silent.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from testbed import power
 from testbed.lab import CGROUP, folder
 from vmlab import network
 
@@ -36,7 +37,6 @@ def main() -> int:
     if lab is None:
         raise SystemExit("A machine runs in a lab only.")
     here = lab / f"n{number}"
-    (CGROUP / here.name / "cgroup.procs").write_text(str(os.getpid()))
     print(f"machine {here.name}: on", flush=True)
     while True:
         status, said = _boot(here, number)
@@ -58,19 +58,26 @@ def boots_again(status: int, said: str) -> bool:
 
 
 def _boot(here: Path, number: int) -> tuple[int, str]:
-    """Run the kernel until it ends; return its exit status and the end of what it printed."""
+    """Run the kernel until it ends; return its exit status and the end of what it printed.
+
+    A kernel that aborts leaves the process that does its I/O, which may still have writes to do.
+    Done to the disk of the next kernel, they would damage it.
+    """
+    group = CGROUP / here.name / "kernel"
+    group.mkdir(exist_ok=True)
     boots = here / "boots"
     boots.write_text(str(int(boots.read_text()) + 1))
     console = here / "console"
     with console.open("ab") as output:
         status = subprocess.run(
-            _kernel(here, number),
+            [*power.in_group(group), *_kernel(here, number)],
             env={**os.environ, "TMPDIR": str(here / "memory")},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
             check=False,
         ).returncode
+    power.empty(group)
     return status, console.read_text(errors="replace")[-2000:]
 
 
