@@ -144,6 +144,16 @@ def test_silence_while_nobody_looked_is_none_but_is_no_sign_of_life_either(watch
     assert (found.nodes["n2"].heartbeat_age, found.changed["n2"]) == (2.0, last_sign)
 
 
+def test_what_was_written_while_nobody_looked_is_no_sign_of_life_after(watching):
+    """After an outage a write that hung lands, and its node may have been reset since."""
+    watching.after(0.0)
+    watching.after(1.0, 1, 2, 3)
+    found = watching.after(3.5, 1, 2).nodes["n2"]
+    assert (found.heartbeat_age, found.beats) == (0.0, False)
+    assert not watching.after(0.5, 1).nodes["n2"].beats
+    assert watching.after(0.5, 1, 2).nodes["n2"].beats
+
+
 def test_a_read_that_took_as_long_as_a_death_is_no_silence(watching):
     watching.after(0.0)
     watching.after(1.0, 1, 2, 3)

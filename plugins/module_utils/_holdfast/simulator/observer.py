@@ -69,8 +69,14 @@ class Observer:
     def catch_up(self, now: float) -> None:
         """Take note of all looks until *now*, the one at this instant included."""
         looked = self._looks.last(now)
-        if looked > self._looked:
-            self._note(self._looks.first_from(self._looked + 1e-9), looked)
+        if looked <= self._looked:
+            return
+        first = self._looks.first_from(self._looked + 1e-9)
+        if first < looked and self.watch.is_gap(self._clock.mono(first)):
+            # What that look sees is compared with by the next one.
+            self._note(first, first)
+            first = self._looks.first_from(first + 1e-9)
+        self._note(first, looked)
 
     def look(self, now: float) -> None:
         """Look at all nodes now, at the own host lease first, and ask those that are silent."""

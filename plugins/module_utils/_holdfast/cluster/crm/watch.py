@@ -89,8 +89,9 @@ class Watch:
     """What one CRM remembers of all members between observations, in monotonic seconds.
 
     *changed* is when each heartbeat was last seen to change; *beating* are the members whose
-    heartbeat changed since *watched_since*.  *queried_since* is since when a member is asked on the
-    network, *answered* when it last answered.  *rhythms* are the signs of life of each member.
+    heartbeat changed between two looks since *watched_since*.  *queried_since* is since when a
+    member is asked on the network, *answered* when it last answered.  *rhythms* are the signs of
+    life of each member.
     Since *steady_since* the looks came as they should.
     """
 
@@ -108,16 +109,22 @@ class Watch:
     _reports: dict[str, int] = field(default_factory=dict)
     _put_back: set[str] = field(default_factory=set)
     _blank: set[str] = field(default_factory=set)
+    _not_read_since: set[str] = field(default_factory=set)
+
+    def is_gap(self, now: float) -> bool:
+        """Return whether nothing was observed for so long that the next look is a first one."""
+        return now - self.looked > self.settings.timing.suspect_after
 
     def begin_look(self, now: float) -> None:
         """Begin an observation.  Time in which nothing was observed does not count as silence.
 
-        A heartbeat that changed before such a gap is no sign of life either: the node may have died
-        in the gap.
+        A heartbeat that changed before such a gap, or in it, is no sign of life either: the node
+        may have died in the gap.
         """
-        if now - self.looked > self.settings.timing.suspect_after:
+        if self.is_gap(now):
             self.watched_since = now
             self.beating.clear()
+            self._not_read_since.update(self.changed)
         if now - self.looked > self.settings.timing.suspect_soonest / 2:
             self.steady_since = now
         self.looked = now
@@ -129,7 +136,8 @@ class Watch:
         blocks an older one than before is no sign of life: timestamps only rise, except with a new
         start of the node, which writes a new report first.
         """
-        before = self._timestamps.get(node)
+        before, read = self._timestamps.get(node), node not in self._not_read_since
+        self._not_read_since.discard(node)
         if before == timestamp:
             self._blank.discard(node)
             self._put_back.discard(node)
@@ -143,7 +151,8 @@ class Watch:
         if before is not None or node in self._blank:
             self.changed[node] = now
             self.rhythm(node).note_heartbeat(now)
-            self.beating.add(node)
+            if read:
+                self.beating.add(node)
             self.elsewhere.pop(node, None)
         self._timestamps[node] = timestamp
         self._blank.discard(node)
@@ -152,6 +161,7 @@ class Watch:
         """Record that a member's block is *blank* or cannot be read."""
         if blank:
             self._blank.add(node)
+            self._not_read_since.discard(node)
         else:
             self._blank.discard(node)
 
