@@ -41,14 +41,6 @@ _EDITS = (
         "clocks.mono - self.begun <= 2 * LATE:",
         HELD,
     ),
-    (
-        "manage-on-after-orders-that-were-not-given",
-        cycle,
-        "_may_act",
-        "decide again.\n        crm.stop_managing()\n",
-        "decide again.\n",
-        HELD,
-    ),
     # What is read may be old.
     (
         "judge-by-old-reads",

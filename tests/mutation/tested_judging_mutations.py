@@ -193,6 +193,15 @@ _EDITS = (
         "cluster/model/test_versions.py",
         "test_a_new_manager_hears_every_node_that_is_alive_first",
     ),
+    (
+        "manage-on-after-orders-that-were-not-given",
+        cycle,
+        "_may_act",
+        "decide again.\n        crm.stop_managing()\n",
+        "decide again.\n",
+        "node/test_crm.py",
+        "test_who_was_held_up_in_the_last_look_at_the_lease_gives_no_orders",
+    ),
     # What a CRM observes.
     (
         "keep-beats-from-before-a-gap",

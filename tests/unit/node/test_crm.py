@@ -813,6 +813,7 @@ def test_who_was_held_up_in_the_last_look_at_the_lease_gives_no_orders(manager):
     manager.storage.leases.held = slow
     assert kinds(manager.round()) == ["state"]
     assert len(looks) == 2
+    assert manager.daemon._crm.state is None, "it decides again by the record that it reads then"
 
 
 def test_nothing_comes_between_the_last_look_at_the_clock_and_an_order(manager, monkeypatch):
