@@ -201,19 +201,17 @@ class CrmDaemon(Daemon):
 
     def _adopt(self) -> int:
         self.need_keeper()
-        self._need_host_lease()
+        self._need_renewed()
         return self.machine.generation
 
     def _confirm(self) -> None:
         self.need_keeper(self.world.settings.settled)
-        self._need_host_lease()
+        self._need_renewed()
 
-    def _need_host_lease(self) -> None:
+    def _need_renewed(self) -> None:
         """Raise ``LeaseError`` unless this node's host lease is renewed."""
-        machine, settings = self.machine, self.world.settings
-        if machine.freed or machine.left or machine.given_up:
-            raise LeaseError("nobody holds the host lease")
-        now = self.world.now
+        self.need_host_lease()
+        machine, settings, now = self.machine, self.world.settings, self.world.now
         age = machine.own_lease_age(now)
         if not machine.renewals.goes:
             age = self.moving(age)
@@ -246,7 +244,7 @@ class CrmDaemon(Daemon):
 
     def _holds_manager_lease(self) -> bool:
         try:
-            self._need_host_lease()
+            self._need_renewed()
         except LeaseError:
             return False
         self.confirmed = self.storage.holder == self.machine.name
@@ -255,7 +253,7 @@ class CrmDaemon(Daemon):
     def _acquire(self, _effect: effects.AcquireManagerLease) -> int | None:
         """Take the manager lease if its owner released it, or is dead to sanlock."""
         storage, name = self.storage, self.machine.name
-        self._need_host_lease()
+        self._need_renewed()
         if storage.holder == name:
             self.confirmed = True
             return storage.epoch
@@ -384,7 +382,7 @@ class CrmDaemon(Daemon):
     def _free_host_lease(self, effect: effects.FreeHostLease) -> None:
         """Set a host lease free that has not changed; never that of a machine that is on."""
         own, lease = self.machine, effect.lease
-        self._need_host_lease()
+        self._need_renewed()
         machine = self.world.machines[self.node_names[lease.host_id]]
         if not own.writes:
             raise StorageError("the host lease cannot be written")

@@ -215,14 +215,19 @@ class Daemon:
         if not self.machine.reads:
             raise StorageError("the storage cannot be read")
 
+    def need_host_lease(self) -> None:
+        """Raise ``LeaseError`` if nobody holds this machine's host lease."""
+        machine = self.machine
+        if machine.freed or machine.left or machine.given_up:
+            raise LeaseError("nobody holds the host lease")
+
     def need_keeper(self, settled: float = 0.0) -> None:
         """Raise ``LeaseError`` unless the keeper of this machine's host lease still has it.
 
         It is asked *settled* seconds after a renewal, and needs no storage for its answer.
         """
+        self.need_host_lease()
         machine, now = self.machine, self.world.now
-        if machine.freed or machine.left or machine.given_up:
-            raise LeaseError("nobody holds the host lease")
         if machine.lost_at == math.inf:
             return
         if self.moving(machine.own_lease_age(now)) >= settled:
