@@ -91,8 +91,7 @@ class Watch:
     *changed* is when each heartbeat was last seen to change; *beating* are the members whose
     heartbeat changed between two looks since *watched_since*.  *queried_since* is since when a
     member is asked on the network, *answered* when it last answered.  *rhythms* are the signs of
-    life of each member.
-    Since *steady_since* the looks came as they should.
+    life of each member.  Since *steady_since* the looks came as they should.
     """
 
     settings: ObserverSettings
@@ -109,7 +108,7 @@ class Watch:
     _reports: dict[str, int] = field(default_factory=dict)
     _put_back: set[str] = field(default_factory=set)
     _blank: set[str] = field(default_factory=set)
-    _not_read_since: set[str] = field(default_factory=set)
+    _unread: set[str] = field(default_factory=set)
 
     def is_gap(self, now: float) -> bool:
         """Return whether nothing was observed for so long that the next look is a first one."""
@@ -124,7 +123,7 @@ class Watch:
         if self.is_gap(now):
             self.watched_since = now
             self.beating.clear()
-            self._not_read_since.update(self.changed)
+            self._unread.update(self.changed)
         if now - self.looked > self.settings.timing.suspect_soonest / 2:
             self.steady_since = now
         self.looked = now
@@ -136,8 +135,9 @@ class Watch:
         blocks an older one than before is no sign of life: timestamps only rise, except with a new
         start of the node, which writes a new report first.
         """
-        before, read = self._timestamps.get(node), node not in self._not_read_since
-        self._not_read_since.discard(node)
+        before, read = self._timestamps.get(node), node not in self._unread
+        # What the first look after a gap reads may have been written in the gap.
+        self._unread.discard(node)
         if before == timestamp:
             self._blank.discard(node)
             self._put_back.discard(node)
@@ -161,7 +161,7 @@ class Watch:
         """Record that a member's block is *blank* or cannot be read."""
         if blank:
             self._blank.add(node)
-            self._not_read_since.discard(node)
+            self._unread.discard(node)
         else:
             self._blank.discard(node)
 
