@@ -31,10 +31,7 @@ POWER_BUTTON = signal.SIGRTMIN + 4
 
 def is_on(number: int) -> bool:
     """Return whether anything of a machine runs."""
-    try:
-        return "populated 1" in (_group(number) / "cgroup.events").read_text()
-    except OSError:
-        return False
+    return _is_populated(_group(number))
 
 
 def switch_on(number: int) -> None:
@@ -110,10 +107,17 @@ def empty(group: Path) -> None:
     """Kill all that is in a control group, and wait until it is gone."""
     (group / "cgroup.kill").write_text("1")
     until = time.monotonic() + CUT
-    while "populated 1" in (group / "cgroup.events").read_text():
+    while _is_populated(group):
         if time.monotonic() > until:
             raise TimeoutError(f"{group.name} still runs {CUT:.0f} s after it was killed")
         time.sleep(0.002)
+
+
+def _is_populated(group: Path) -> bool:
+    try:
+        return "populated 1" in (group / "cgroup.events").read_text()
+    except OSError:
+        return False
 
 
 def _group(number: int) -> Path:
