@@ -12,6 +12,7 @@ from ..storage.lockspace.host_timing import (
     FAIL_IO_TIMEOUTS,
     LATE,
     RENEWAL_IO_TIMEOUTS,
+    SILENCE_IO_TIMEOUTS,
     SMALLEST_IO_TIMEOUT,
 )
 
@@ -72,7 +73,7 @@ class Settings:
     @property
     def lease_silence(self) -> float:
         """The seconds without a renewal after which no write of a node that is off can come."""
-        return (RENEWAL_IO_TIMEOUTS + 1) * self.io_timeout
+        return SILENCE_IO_TIMEOUTS * self.io_timeout
 
 
 EMBEDDED_RENEWAL = 1.0

@@ -87,7 +87,7 @@ class ClusterDaemon(Daemon):
                 configuration.node,
                 configuration.host_ids(),
                 configuration.timing,
-                lease_silence=float(timing.renewal_seconds + timing.io_timeout),
+                lease_silence=float(timing.silence_seconds),
             )
         )
         self._performers = self._make_performers()

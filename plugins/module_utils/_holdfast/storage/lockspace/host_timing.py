@@ -17,6 +17,9 @@ from ...errors import InputError
 RENEWAL_IO_TIMEOUTS = 2
 """A host lease is renewed every 2 N (timeouts, calc_id_renewal_seconds)."""
 
+SILENCE_IO_TIMEOUTS = RENEWAL_IO_TIMEOUTS + 1
+"""A renewal takes N at the most: one that was due comes by then, or never."""
+
 LATE = 2
 """Seconds until a renewal that is due is seen."""
 
@@ -61,6 +64,11 @@ class LeaseTiming:
         node is seen, and gets a command, after that.
         """
         return self.renewal_seconds + LATE
+
+    @property
+    def silence_seconds(self) -> int:
+        """The time without a renewal after which a node that is off cannot have one under way."""
+        return SILENCE_IO_TIMEOUTS * self.io_timeout
 
     @property
     def fail_seconds(self) -> int:
