@@ -136,6 +136,9 @@ class CrmDaemon(Daemon):
         if self.observer.is_lossy():
             # Which datagrams arrive is not told beforehand.
             return None
+        if crm.adopted and self.machine.lost_at < math.inf:
+            # When it asks sanlock next, it is told of the loss.
+            return None
         if crm.reserve is not None:
             return self._reserve.foresee(now, is_same)
         if self.has_ends() or not self.observer.is_settled():

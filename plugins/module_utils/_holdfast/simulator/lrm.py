@@ -112,6 +112,9 @@ class LrmDaemon(Daemon):
             return math.inf
         if lrm is None or self.ended or lrm.pending or lrm.report != lrm.written:
             return None
+        if self.machine.lost_at < math.inf and not lrm.host_lease.lost:
+            # When it asks sanlock next, it is told of the loss.
+            return None
         clocks = self.clocks()
         if clocks.mono >= lrm.write_again or clocks.jump_since(lrm.clocks):
             return None
