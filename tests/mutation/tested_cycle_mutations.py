@@ -193,7 +193,7 @@ _EDITS = (
         "if before is not None or node in self._blank:",
         "if True:",
         "node/test_observer.py",
-        "test_an_old_block_alone_is_no_sign_of_life",
+        "test_a_block_that_was_damaged_when_it_was_first_looked_at_is_none",
     ),
     (
         "take-no-answer-for-silence-at-once",

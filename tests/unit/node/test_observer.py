@@ -221,7 +221,8 @@ def test_a_block_that_was_damaged_when_it_was_first_looked_at_is_none(watching):
     watching.board(hosts={1: hosts[1]}, problems={2: "the checksum is wrong"})
     watching.after(0.0)
     watching.board(hosts=hosts, problems={})
-    assert not watching.observer.look().nodes["n2"].beats
+    observed = watching.after(1.0).nodes["n2"]
+    assert (observed.beats, observed.heartbeat_age) == (False, 1.0)
     assert watching.after(1.0, 2).nodes["n2"].beats
 
 
