@@ -187,15 +187,6 @@ _EDITS = (
     ),
     # What a CRM observes.
     (
-        "take-the-first-block-for-a-heartbeat",
-        watch.Watch,
-        "note_block",
-        "if before is not None or node in self._blank:",
-        "if True:",
-        "node/test_observer.py",
-        "test_a_block_that_was_damaged_when_it_was_first_looked_at_is_none",
-    ),
-    (
         "take-no-answer-for-silence-at-once",
         watch.Watch,
         "_answer",

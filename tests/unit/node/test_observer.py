@@ -148,8 +148,10 @@ def test_what_was_written_while_nobody_looked_is_no_sign_of_life_after(watching)
     """After an outage a write that hung lands, and its node may have been reset since."""
     watching.after(0.0)
     watching.after(1.0, 1, 2, 3)
-    found = watching.after(3.5, 1, 2).nodes["n2"]
+    observation = watching.after(3.5, 1, 2)
+    found = observation.nodes["n2"]
     assert (found.heartbeat_age, found.beats) == (0.0, False)
+    assert observation.changed["n2"] == watching.clock()
     assert not watching.after(0.5, 1).nodes["n2"].beats
     assert watching.after(0.5, 1, 2).nodes["n2"].beats
 
@@ -221,8 +223,7 @@ def test_a_block_that_was_damaged_when_it_was_first_looked_at_is_none(watching):
     watching.board(hosts={1: hosts[1]}, problems={2: "the checksum is wrong"})
     watching.after(0.0)
     watching.board(hosts=hosts, problems={})
-    observed = watching.after(1.0).nodes["n2"]
-    assert (observed.beats, observed.heartbeat_age) == (False, 1.0)
+    assert not watching.observer.look().nodes["n2"].beats
     assert watching.after(1.0, 2).nodes["n2"].beats
 
 

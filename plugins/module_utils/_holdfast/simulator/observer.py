@@ -240,7 +240,7 @@ class Observer:
             if beat > 0.0:
                 watch.note_block(name, beat, mono(max(first, self._first_from(beat, looked))))
             elif not watch.has_read(name):
-                watch.note_no_block(name, blank=True)
+                watch.note_blank(name)
             if name not in watch.queried_since:
                 continue
             answers = self._machine.hears(other) and self._answers(other, looked)

@@ -107,7 +107,6 @@ class Watch:
     _timestamps: dict[str, float] = field(default_factory=dict)
     _reports: dict[str, int] = field(default_factory=dict)
     _put_back: set[str] = field(default_factory=set)
-    _blank: set[str] = field(default_factory=set)
     _unread: set[str] = field(default_factory=set)
 
     def is_gap(self, now: float) -> bool:
@@ -131,47 +130,42 @@ class Watch:
     def note_block(self, node: str, timestamp: float, now: float, report: int = 0) -> None:
         """Record the timestamp in a member's block, and the number of the *report* that it names.
 
-        The first timestamp counts as a change only if the block was blank before.  Of authenticated
-        blocks an older one than before is no sign of life: timestamps only rise, except with a new
-        start of the node, which writes a new report first.
+        What is read first since a gap may have been written at any time before.  It is no sign of
+        life then, but speaks against a proof of death as a change does.  An authenticated block
+        that is older than the last one says nothing: timestamps only rise, except with a new start
+        of the node, which writes a new report first.
         """
-        before, read = self._timestamps.get(node), node not in self._unread
-        # What the first look after a gap reads may have been written in the gap.
-        self._unread.discard(node)
-        if before == timestamp:
-            self._blank.discard(node)
-            self._put_back.discard(node)
+        if self._is_older(node, timestamp, report):
+            self._put_back.add(node)
             return
-        if self.settings.authenticated and before is not None:
-            if (report, timestamp) < (self._reports.get(node, 0), before):
-                self._put_back.add(node)
-                return
-            self._put_back.discard(node)
-        self._reports[node] = report
-        if before is not None or node in self._blank:
-            self.changed[node] = now
-            self.rhythm(node).note_heartbeat(now)
-            if read:
-                self.beating.add(node)
-            self.elsewhere.pop(node, None)
-        self._timestamps[node] = timestamp
-        self._blank.discard(node)
+        self._put_back.discard(node)
+        is_first = node in self._unread
+        self._unread.discard(node)
+        if timestamp == self._timestamps.get(node):
+            return
+        self._timestamps[node], self._reports[node] = timestamp, report
+        self.changed[node] = now
+        self.rhythm(node).note_heartbeat(now)
+        self.elsewhere.pop(node, None)
+        if not is_first:
+            self.beating.add(node)
 
-    def note_no_block(self, node: str, *, blank: bool) -> None:
-        """Record that a member's block is *blank* or cannot be read."""
-        if blank:
-            self._blank.add(node)
-            self._unread.discard(node)
-        else:
-            self._blank.discard(node)
+    def note_blank(self, node: str) -> None:
+        """Record that a member has no block: the next one that is read was written after."""
+        self._unread.discard(node)
 
     def is_new(self, node: str, timestamp: float, report: int = 0) -> bool:
-        """Return whether ``note_block`` would take this timestamp for a sign of life."""
+        """Return whether this timestamp is another one than before, and not an older one."""
+        return timestamp != self._timestamps.get(node) and not self._is_older(
+            node, timestamp, report
+        )
+
+    def _is_older(self, node: str, timestamp: float, report: int) -> bool:
+        """Return whether somebody put an older block back: only blocks that are authenticated."""
         before = self._timestamps.get(node)
-        if before is None or before == timestamp:
-            return before is None
-        older = (report, timestamp) < (self._reports.get(node, 0), before)
-        return not (self.settings.authenticated and older)
+        if not self.settings.authenticated or before is None:
+            return False
+        return (report, timestamp) < (self._reports[node], before)
 
     def has_read(self, node: str) -> bool:
         """Return whether a block of this member was ever read."""

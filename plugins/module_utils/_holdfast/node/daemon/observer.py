@@ -94,9 +94,8 @@ class Observer:
             block = board.hosts.get(member.host_id)
             if block is not None:
                 self._watch.note_block(name, beat_of(block), now, report_number(block))
-            else:
-                blank = member.host_id not in board.problems
-                self._watch.note_no_block(name, blank=blank)
+            elif member.host_id not in board.problems:
+                self._watch.note_blank(name)
         for name, beat in beats.items():
             self._watch.note_named_beat(name, beat, now)
         silent = [name for name in self._configuration.members if self._watch.ask(name, now)]
