@@ -30,8 +30,8 @@ OLD_READS = 0.6
 of its own host lease is late."""
 
 SEES_LOSS = 3.0
-"""Seconds in which a daemon sees that sanlock has lost its host lease: sanlock is asked once a
-renewal has settled, and that of a renewal that came just too late is the first to be asked for."""
+"""Seconds in which a daemon sees that sanlock has lost its host lease: sanlock knows it within
+1.5 s, and is asked each second until a renewal that came late has settled."""
 
 LEASE_SLACK = 1.5
 """Seconds by which a CRM may be late to see that its host lease is not renewed."""

@@ -570,6 +570,29 @@ def test_sanlock_is_asked_once_a_renewal_has_settled_and_each_time_while_one_is_
     assert asked == [*settled, *range(last + 2 * N + 2, 5 * 2 * N)]
 
 
+def test_who_did_not_look_while_a_renewal_was_late_is_told_of_the_loss_at_once(
+    node, daemon, area, clock
+):
+    """Held up over the loss, it first looks just after a renewal, which has not settled."""
+    node.join("n1")
+    clock.now += 8 * N + 1
+    _renew(area, clock)
+    daemon.lost = True
+    with pytest.raises(LeaseError, match="sanlock has lost lockspace c1"):
+        node.renew()
+
+
+def test_an_answer_before_a_renewal_has_settled_is_not_the_last_one(node, daemon, area, clock):
+    node.join("n1")
+    clock.now += 8 * N + 1
+    _renew(area, clock)
+    node.renew()
+    clock.now += 1.0
+    daemon.lost = True
+    with pytest.raises(LeaseError, match="sanlock has lost lockspace c1"):
+        node.renew()
+
+
 def test_a_sanlock_that_does_not_answer_is_asked_again_at_the_next_look(node, daemon, clock):
     node.join("n1")
     node.renew()

@@ -141,21 +141,26 @@ class Membership:
 
         sanlock gives a lockspace up when a renewal finds something wrong, or fails for too long.
         Asking it starts a process, and this is called each second.  So it is asked once after
-        each renewal, when that has settled, and each time while one is late.
+        each renewal, when that has settled, and each time while one is late, or while it is not
+        known how one that was late ended: whoever did not call this meanwhile is told at once.
         """
-        own = self.checked()
+        joined, own = self.joined(), self.checked()
         now = self._clock()
         if own.timestamp != self._observed_renewal:
             self._observed_renewal, self._settled_at = own.timestamp, now + SETTLED
-        late = self.age(own) >= LeaseTiming(own.io_timeout).late_seconds
-        if not late and (now < self._settled_at or own.timestamp == self._confirmed_renewal):
+        confirmed = self._confirmed_renewal or joined.timestamp
+        longest = max(self.age(own), own.timestamp - confirmed)
+        late = longest >= LeaseTiming(own.io_timeout).late_seconds
+        settled = now >= self._settled_at
+        if not late and (not settled or own.timestamp == self._confirmed_renewal):
             return
         if self._daemon.has_lost(own.lockspace):
             raise LeaseError(
                 f"host id {self.host_id} is no longer held by node {own.host_name}: sanlock has"
                 f" lost lockspace {own.lockspace}, and its services have to stop."
             )
-        self._confirmed_renewal = own.timestamp
+        if settled:
+            self._confirmed_renewal = own.timestamp
 
     def is_good(self) -> bool:
         """Return whether the host lease is still ours and renewed, by the storage."""

@@ -208,7 +208,7 @@ class CrmDaemon(Daemon):
         return self.machine.generation
 
     def _confirm(self) -> None:
-        self.need_keeper(self.world.settings.settled)
+        self.need_keeper()
         self._need_renewed()
 
     def _need_renewed(self) -> None:

@@ -21,6 +21,7 @@ from ..cluster.model.desired import DesiredState
 from ..cluster.model.effects import Clocks, Cycle, Effect, ForgetRepeated, Log, ReadClocks
 from ..cluster.model.state import ClusterState
 from ..errors import FormatError, HoldfastError, LeaseError, StorageError
+from ..lease.sanlock_membership import SETTLED
 from .machine import Machine
 from .moving import Horizon, Moving
 from .settings import ROUND
@@ -221,19 +222,15 @@ class Daemon:
         if machine.freed or machine.left or machine.given_up:
             raise LeaseError("nobody holds the host lease")
 
-    def need_keeper(self, settled: float = 0.0) -> None:
+    def need_keeper(self) -> None:
         """Raise ``LeaseError`` unless the keeper of this machine's host lease still has it.
 
-        It is asked *settled* seconds after a renewal, and needs no storage for its answer.
+        It tells of a loss once it has seen that, and needs no storage for its answer.
         """
         self.need_host_lease()
-        machine, now = self.machine, self.world.now
-        if machine.lost_at == math.inf:
-            return
-        if self.moving(machine.own_lease_age(now)) >= settled:
+        machine = self.machine
+        if machine.clock.elapsed(machine.lost_at, self.world.now) >= SETTLED:
             raise LeaseError("sanlock has lost the lockspace")
-        if self.horizon is not None and machine.renewals.goes:
-            self.horizon.until(machine.renewals.next_after(now) - now)
 
     def newest_manager(self) -> tuple[ClusterState | None, bool]:
         """Return the newest record of a manager, and whether a newer one may be damaged."""

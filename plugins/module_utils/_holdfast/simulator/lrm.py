@@ -159,7 +159,7 @@ class LrmDaemon(Daemon):
         return {
             effects.AdoptHostLease: self._adopt,
             effects.ReadOwnHostLease: self._read_own_host_lease,
-            effects.ConfirmHostLease: lambda _: self.need_keeper(self.world.settings.settled),
+            effects.ConfirmHostLease: lambda _: self.need_keeper(),
             effects.DisarmWatchdog: self._disarm_watchdog,
             effects.LeaveHostLease: lambda _: None,
             effects.BeginJoin: self._begin_join,

@@ -7,13 +7,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..cluster.model.observed import Timing
-from ..lease.sanlock_membership import SETTLED
 from ..storage.lockspace.host_timing import (
     FAIL_IO_TIMEOUTS,
     LATE,
     RENEWAL_IO_TIMEOUTS,
     SILENCE_IO_TIMEOUTS,
-    SMALLEST_IO_TIMEOUT,
 )
 
 
@@ -61,14 +59,6 @@ class Settings:
     def lease_late(self) -> float:
         """The seconds without a renewal after which it is late."""
         return RENEWAL_IO_TIMEOUTS * self.io_timeout + LATE
-
-    @property
-    def settled(self) -> float:
-        """The seconds after a renewal from which sanlock can be asked how that ended.
-
-        Less in a cluster that is quicker than sanlock can be: it must be asked before the next.
-        """
-        return SETTLED * min(1.0, self.io_timeout / SMALLEST_IO_TIMEOUT)
 
     @property
     def lease_silence(self) -> float:
