@@ -8,6 +8,7 @@ More than one guard is there against what they lead to, so random faults seldom 
 from __future__ import annotations
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
+    commands,
     cycle,
     host_lease,
     results,
@@ -125,6 +126,24 @@ _EDITS = (
         "if end.sight is not Sight.RUNNING:",
         "cluster/lrm/test_step.py",
         "test_a_new_daemon_looks_before_it_concludes",
+    ),
+    (
+        "leave-what-came-to-a-node-without-a-host-lease",
+        step,
+        "step",
+        "            commands.stop_incoming(round_, state, why)\n",
+        "            pass\n",
+        "cluster/lrm/test_step.py",
+        "test_what_came_to_a_node_that_lost_its_host_lease_is_stopped_and_then_binds_it_no_more",
+    ),
+    (
+        "let-a-node-go-that-was-not-told-to-stop-what-came",
+        commands,
+        "_is_incoming",
+        "bool(status.from_node) or status.underlying in STOPS",
+        "bool(status.from_node)",
+        "cluster/lrm/test_mode.py",
+        "test_what_may_come_while_it_runs_binds_its_target_to_the_watchdog",
     ),
     (
         "take-a-blocked-start-for-a-failed-one",

@@ -355,6 +355,7 @@ COMING = started("n2", state=ServiceState.MIGRATE, target="n1")
         (COMING, ("web",)),
         (replace(COMING, state=ServiceState.RECOVERY), ("web",)),
         (started("n1", state=ServiceState.REQUEST_START, from_node="n2", digest="other"), ("web",)),
+        (started("n1", state=ServiceState.REQUEST_STOP, uid="7.9"), ("web",)),
         (replace(COMING, state=ServiceState.RELOCATE), ()),
         (started("n2"), ()),
     ],

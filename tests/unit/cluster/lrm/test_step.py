@@ -604,6 +604,47 @@ def test_what_came_while_it_ran_is_stopped_by_the_definition_it_runs_by() -> Non
     assert [(job.kind, job.service) for job in taken.jobs] == [(JobKind.STOP, MIGRATES)]
 
 
+LOST = "was not renewed"
+
+
+@pytest.mark.parametrize("declared", [(MIGRATES,), ()], ids=["declared", "removed"])
+def test_what_came_to_a_node_that_lost_its_host_lease_is_stopped_and_then_binds_it_no_more(
+    declared,
+) -> None:
+    before = step(Report("n1", "n1-boot1"), NOTHING, look(migrating(), desired(MIGRATES)))
+    came = replace(command(ServiceState.REQUEST_START, MIGRATES), from_node="n3")
+    lost = look(came, desired(*declared), lease_trouble=LOST)
+    taken = step(before.report, before.memory, lost)
+    assert [(job.kind, job.service) for job in taken.jobs] == [(JobKind.STOP, MIGRATES)]
+    stopped = end(JobKind.STOP, one=MIGRATES, purpose=taken.jobs[0].purpose)
+    gone = step(taken.report, taken.memory, replace(lost, ended=(stopped,)))
+    assert gone.report.results["7.1"].outcome is Outcome.INTERRUPTED
+    assert not gone.jobs
+    after = step(gone.report, gone.memory, lost)
+    assert not after.jobs
+    assert not after.report.binds_watchdog(after.report)
+
+
+def test_a_stop_of_what_came_to_a_node_that_lost_its_host_lease_is_carried_out() -> None:
+    before = step(Report("n1", "n1-boot1"), NOTHING, look(migrating(), desired(MIGRATES)))
+    stop = replace(STOP, from_node="n3")
+    taken = step(before.report, before.memory, look(stop, desired(), lease_trouble=LOST))
+    assert jobs(taken) == [(JobKind.STOP, "web")]
+    assert taken.jobs[0].purpose is Purpose.COMMAND
+
+
+@pytest.mark.parametrize(
+    "status",
+    [migrating(), replace(CAME, digest="of another definition")],
+    ids=["still on its way", "not known by which definition"],
+)
+def test_what_may_be_here_and_cannot_be_stopped_keeps_the_watchdog_armed(status) -> None:
+    before = step(Report("n1", "n1-boot1"), NOTHING, look(migrating(), desired(MIGRATES)))
+    taken = step(before.report, before.memory, look(status, desired(), lease_trouble=LOST))
+    assert not taken.jobs
+    assert taken.report.binds_watchdog(taken.report)
+
+
 def test_no_service_is_started_by_a_definition_with_which_it_once_came() -> None:
     before = step(Report("n1", "n1-boot1"), NOTHING, look(migrating(), desired(MIGRATES)))
     elsewhere = step(before.report, before.memory, look(started("n3"), desired(CHANGED)))

@@ -173,21 +173,31 @@ def _execute(round_: LocalRound, service_id: str, status: ServiceStatus) -> None
     if status.uid in round_.report.results or status.uid in round_.report.accepted:
         return
     if status.state is ServiceState.REQUEST_START:
-        came = round_.memory.coming.get(service_id) if status.from_node else None
-        if came is not None and came.digest() == status.digest:
-            desired = came
-        if desired is None or desired.digest() != status.digest:
+        definition = _commanded(round_, service_id, status)
+        if definition is None:
             if round_.up_to_date:
                 _refuse(round_, service_id, status.uid, local)
             return
         round_.accept(status.uid, service_id)
-        started = LocalService(desired, LocalState.STARTING, status.uid, round_.observed.wall)
+        started = LocalService(definition, LocalState.STARTING, status.uid, round_.observed.wall)
         round_.put(started)
-        round_.begin(Job(JobKind.START, desired, status.uid, other=status.from_node))
+        round_.begin(Job(JobKind.START, definition, status.uid, other=status.from_node))
     elif status.state in STOPS or status.state is ServiceState.MIGRATE:
         _execute_stop(round_, service_id, status, local, desired)
     elif status.state is ServiceState.STARTED:
         _adopt(round_, status, local, desired)
+
+
+def _commanded(round_: LocalRound, service_id: str, status: ServiceStatus) -> Service | None:
+    """Return the definition that a command names: the one with which it came, or the declared one.
+
+    None if neither is the one that the command was given for.
+    """
+    came = round_.memory.coming.get(service_id) if status.from_node else None
+    for one in (came, round_.declared.get(service_id)):
+        if one is not None and one.digest() == status.digest:
+            return one
+    return None
 
 
 def _take_up_limits(round_: LocalRound, local: LocalService, desired: Service) -> LocalService:
@@ -293,8 +303,29 @@ def _stop(round_: LocalRound, local: LocalService, why: str) -> None:
         round_.stop(local, Purpose.AWAY, why)
 
 
+def stop_incoming(round_: LocalRound, state: ClusterState, why: str) -> None:
+    """Stop what has been live-migrated here and was not taken in, for this node's own reason *why*.
+
+    A node that lost its host lease takes nothing in, and comes back only once nothing runs here.
+    A service whose migration has not ended is awaited: it may still come.
+    """
+    for service_id in round_.report.coming:
+        status = state.services[service_id]
+        done = status.uid in round_.report.results or service_id in round_.busy
+        if status.node != round_.report.node or done:
+            continue
+        definition = _commanded(round_, service_id, status)
+        if status.state in STOPS:
+            desired = round_.declared.get(service_id)
+            _execute_stop(round_, service_id, status, None, desired)
+        elif definition is not None:
+            round_.accept(status.uid, service_id)
+            here = LocalService(definition, LocalState.STARTING, status.uid, round_.observed.wall)
+            round_.stop(here, Purpose.INTERRUPTED, f"stopped, as {why}")
+
+
 def report_incoming(round_: LocalRound, state: ClusterState) -> None:
-    """Report the services that may be live-migrated here.
+    """Report the services that may have been live-migrated here, or may yet be.
 
     Only the source knows when they arrive, so this node needs its watchdog.  The definition they
     run by is remembered, too.
@@ -317,8 +348,11 @@ def report_incoming(round_: LocalRound, state: ClusterState) -> None:
 
 
 def _is_incoming(status: ServiceStatus, node: str, known: bool) -> bool:
-    """Return whether a service may be on *node* without a command for its LRM."""
+    """Return whether a service may be on *node* although its LRM has not begun to handle it.
+
+    One that is to be stopped there may have come by a migration whose source is dead.
+    """
     if status.node == node:
-        return bool(status.from_node) and not known
+        return not known and (bool(status.from_node) or status.underlying in STOPS)
     moves = status.underlying in (ServiceState.MIGRATE, ServiceState.RECOVERY)
     return status.target == node and moves

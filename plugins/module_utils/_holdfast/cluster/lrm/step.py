@@ -124,7 +124,10 @@ def step(report: Report, memory: Memory, observed: LocalObservation) -> LocalSte
         round_.set(room=observed.room)
     if observed.lease_trouble:
         round_.set(lease_lost=True)
-        _stop_everything(round_, f"this node's host lease {observed.lease_trouble}")
+        why = f"this node's host lease {observed.lease_trouble}"
+        if state is not None:
+            commands.stop_incoming(round_, state, why)
+        _stop_everything(round_, why)
     else:
         round_.set(lease_lost=False)
         if state is not None:
