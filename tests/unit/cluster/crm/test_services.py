@@ -183,7 +183,7 @@ def test_a_failed_service_is_tried_elsewhere_and_then_is_in_error(status, look) 
         second.state,
         observed(desired(WEB), {"n2": says("n2", Outcome.FAILED, uid=web(second).uid)}),
     )
-    assert (web(third).state, web(third).node) == (ServiceState.ERROR, "")
+    assert (web(third).state, web(third).node, web(third).uid) == (ServiceState.ERROR, "", "")
     assert "n1, n2" in web(third).reason
 
 

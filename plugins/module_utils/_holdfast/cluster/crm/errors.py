@@ -39,6 +39,8 @@ def fail(round_: Round, service_id: str, status: ServiceStatus, text: str, *, no
             state=ServiceState.ERROR,
             node=node,
             target="",
+            # What runs nowhere has no command: its nodes forget that now, and hear no more of it.
+            uid=status.uid if node else "",
             last_node=status.node,
             reason=text,
         ),
