@@ -157,6 +157,17 @@ def samples(status):
     return [one for one in found if one.metric is exposition.CONDITIONS]
 
 
+def test_a_node_that_cannot_come_back_as_nobody_stops_what_runs_there_says_so():
+    status = healthy()
+    status["nodes"]["n2"].update(lease_lost=True, left=["web"])
+    add_conditions(status)
+    (found,) = [one["text"] for one in status["conditions"] if one["id"] == "lease_lost"]
+    assert found == (
+        "Node n2 lost its host lease and joins again only after a reboot, as web, left to the"
+        " operator, may run there."
+    )
+
+
 @pytest.mark.parametrize("row", CONDITIONS, ids=lambda row: row.id)
 def test_the_five_views_agree_on_a_condition(row):
     status = status_with(row.id)

@@ -545,6 +545,21 @@ def test_what_was_left_to_its_operator_keeps_the_node_bound_to_its_watchdog() ->
     assert not lost.jobs, "it is not stopped either"
 
 
+@pytest.mark.parametrize("sight", [Sight.RUNNING, Sight.STOPPED])
+def test_what_was_left_is_looked_for_and_stopped_once_it_is_managed_again_without_a_lease(
+    sight,
+) -> None:
+    before = Report("n1", "n1-boot1", left=("web",))
+    asked = ServiceStatus(ServiceState.PROBE, uid="7.3")
+    lost = look(asked, record={"probes": ("web",)}, lease_trouble=LOST)
+    begun = step(before, NOTHING, lost)
+    assert jobs(begun) == [(JobKind.PROBE, "web")]
+    ended = JobEnd(begun.jobs[0], sight=sight)
+    found = step(begun.report, begun.memory, replace(lost, ended=(ended,)))
+    assert jobs(found) == ([(JobKind.STOP, "web")] if sight is Sight.RUNNING else [])
+    assert not found.report.left
+
+
 def test_what_did_not_run_here_when_it_was_left_to_its_operator_binds_nothing() -> None:
     left = step(has(LocalState.FAILED), NOTHING, look(desired_=IGNORED))
     assert not left.report.binds_watchdog(left.report)

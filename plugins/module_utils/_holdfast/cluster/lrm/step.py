@@ -127,6 +127,8 @@ def step(report: Report, memory: Memory, observed: LocalObservation) -> LocalSte
         why = f"this node's host lease {observed.lease_trouble}"
         if state is not None:
             commands.stop_incoming(round_, state, why)
+            commands.prune(round_, state)
+            commands.answer_probes(round_, state)
         _stop_everything(round_, why)
     else:
         round_.set(lease_lost=False)

@@ -298,7 +298,7 @@ def _drain_blocked(status: Status) -> Iterator[Found]:
 def _lease_lost(status: Status) -> Iterator[Found]:
     for name, node in status["nodes"].items():
         if node["lease_lost"]:
-            yield name, f"Node {name} lost its host lease and stops its services."
+            yield name, f"Node {name} {wording.without_host_lease(node)}."
 
 
 def _stops_long(status: Status) -> Iterator[Found]:

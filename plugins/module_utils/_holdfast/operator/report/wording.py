@@ -169,8 +169,19 @@ def node_note(node: dict[str, Any], at: float) -> str:
     if proof and proof not in notes[-1]:
         notes.append(f"proof: {proof}")
     if node["lease_lost"]:
-        notes.append("it lost its host lease and stops what it runs")
+        notes.append(f"it {without_host_lease(node)}")
     return "; ".join(note for note in notes if note)
+
+
+def without_host_lease(node: dict[str, Any]) -> str:
+    """Return what became of a node that lost its host lease, as a part of a sentence."""
+    if not node["left"]:
+        return "lost its host lease and stops its services"
+    left = " and ".join(clean(one) for one in node["left"])
+    return (
+        f"lost its host lease and joins again only after a reboot, as {left}, left to the"
+        " operator, may run there"
+    )
 
 
 def service_tone(service: dict[str, Any], nodes: dict[str, Any]) -> Tone:
