@@ -137,6 +137,15 @@ _EDITS = (
         "test_what_came_to_a_node_that_lost_its_host_lease_is_stopped_and_then_binds_it_no_more",
     ),
     (
+        "give-up-a-stop-without-a-host-lease",
+        step,
+        "_stop_everything",
+        "in round_.report.running():",
+        "in round_.report.to_be_stopped():",
+        "cluster/lrm/test_step.py",
+        "test_without_a_fresh_lease_what_could_not_be_stopped_is_tried_again_in_half_a_minute",
+    ),
+    (
         "let-a-node-go-that-was-not-told-to-stop-what-came",
         commands,
         "_is_incoming",

@@ -335,6 +335,16 @@ def test_without_a_fresh_lease_everything_is_stopped(local_state) -> None:
     assert [(job.kind, job.purpose) for job in taken.jobs] == [(JobKind.STOP, Purpose.AWAY)]
 
 
+@pytest.mark.parametrize(("since", "again"), [(971.0, False), (970.0, True)])
+def test_without_a_fresh_lease_what_could_not_be_stopped_is_tried_again_in_half_a_minute(
+    since, again
+) -> None:
+    """Its stop failed while the storage was away, and the node comes back once nothing runs."""
+    lost = look(started("n1"), lease_trouble="was not renewed")
+    taken = step(has(LocalState.BLOCKED, since=since), NOTHING, lost)
+    assert jobs(taken) == ([(JobKind.STOP, "web")] if again else [])
+
+
 def test_without_a_fresh_lease_nothing_is_started() -> None:
     taken = step(Report("n1", "n1-boot1"), NOTHING, look(START, lease_trouble="was not renewed"))
     assert not taken.jobs

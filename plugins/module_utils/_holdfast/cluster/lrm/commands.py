@@ -267,7 +267,7 @@ def _handle_untracked(round_: LocalRound, service_id: str, state: ClusterState) 
         round_.drop(service_id)
         round_.note_stopped(service_id)
     elif desired is None and round_.up_to_date and running:
-        _stop(round_, round_.report.services[service_id], "it is no longer declared")
+        stop_away(round_, round_.report.services[service_id], "it is no longer declared")
 
 
 def _adopt(
@@ -293,10 +293,10 @@ def _stop_misplaced(round_: LocalRound, service_id: str, status: ServiceStatus) 
         round_.drop(service_id)
         return
     where = status.node if status.node != round_.report.node else "no node yet"
-    _stop(round_, local, f"the manager has it on {where or 'no node'}")
+    stop_away(round_, local, f"the manager has it on {where or 'no node'}")
 
 
-def _stop(round_: LocalRound, local: LocalService, why: str) -> None:
+def stop_away(round_: LocalRound, local: LocalService, why: str) -> None:
     """Stop a service that must not be here.  A failed stop is repeated at intervals."""
     since = round_.observed.wall - local.since
     if local.state is not LocalState.BLOCKED or not 0.0 <= since < STOP_AGAIN:

@@ -188,14 +188,18 @@ def _begin_first_probes(round_: LocalRound) -> None:
 def _stop_everything(round_: LocalRound, why: str, *, in_order: bool = False) -> None:
     """Stop all services here, because another node may soon take over.
 
-    *in_order* each waits for those here that start after it; without, all are stopped at once.
+    *in_order* each waits for those here that start after it; without, all are stopped at once, and
+    what could not be stopped is tried again: nobody else can tell this node to.
     """
+    services, desired = round_.report.services, round_.observed.desired if in_order else None
+    if desired is None:
+        for service_id in round_.report.running():
+            commands.stop_away(round_, services[service_id], f"stopped, as {why}")
+        return
     running = round_.report.to_be_stopped()
-    desired = round_.observed.desired if in_order else None
     for service_id in running:
-        if desired is None or not desired.dependents(service_id).intersection(running):
-            local = round_.report.services[service_id]
-            round_.stop(local, Purpose.AWAY, f"stopped, as {why}")
+        if not desired.dependents(service_id).intersection(running):
+            round_.stop(services[service_id], Purpose.AWAY, f"stopped, as {why}")
 
 
 def _knows_boot(report: Report, state: ClusterState) -> bool:
