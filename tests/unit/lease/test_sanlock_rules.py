@@ -570,7 +570,7 @@ def test_sanlock_is_asked_once_a_renewal_has_settled_and_each_time_while_one_is_
     assert asked == [*settled, *range(last + 2 * N + 2, 5 * 2 * N)]
 
 
-def test_who_did_not_look_while_a_renewal_was_late_is_told_of_the_loss_at_once(
+def test_a_daemon_that_was_held_up_during_a_loss_sees_it_at_its_first_look(
     node, daemon, area, clock
 ):
     """Held up over the loss, it first looks just after a renewal, which has not settled."""

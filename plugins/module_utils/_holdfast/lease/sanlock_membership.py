@@ -141,8 +141,9 @@ class Membership:
 
         sanlock gives a lockspace up when a renewal finds something wrong, or fails for too long.
         Asking it starts a process, and this is called each second.  So it is asked once after
-        each renewal, when that has settled, and each time while one is late, or while it is not
-        known how one that was late ended: whoever did not call this meanwhile is told at once.
+        each renewal, when that has settled, and each time while one is late.  A renewal is late,
+        too, that came long after the last confirmed one: a caller that was held up during a loss
+        sees that at its first call.
         """
         joined, own = self.joined(), self.checked()
         now = self._clock()

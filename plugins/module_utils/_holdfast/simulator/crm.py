@@ -137,7 +137,7 @@ class CrmDaemon(Daemon):
             # Which datagrams arrive is not told beforehand.
             return None
         if crm.adopted and self.machine.lost_at < math.inf:
-            # When it asks sanlock next, it is told of the loss.
+            # When it asks sanlock next, it sees the loss.
             return None
         if crm.reserve is not None:
             return self._reserve.foresee(now, is_same)

@@ -113,7 +113,7 @@ class LrmDaemon(Daemon):
         if lrm is None or self.ended or lrm.pending or lrm.report != lrm.written:
             return None
         if self.machine.lost_at < math.inf and not lrm.host_lease.lost:
-            # When it asks sanlock next, it is told of the loss.
+            # When it asks sanlock next, it sees the loss.
             return None
         clocks = self.clocks()
         if clocks.mono >= lrm.write_again or clocks.jump_since(lrm.clocks):

@@ -314,11 +314,11 @@ def stop_incoming(round_: LocalRound, state: ClusterState, why: str) -> None:
         done = status.uid in round_.report.results or service_id in round_.busy
         if status.node != round_.report.node or done:
             continue
-        definition = _commanded(round_, service_id, status)
         if status.state in STOPS:
-            desired = round_.declared.get(service_id)
-            _execute_stop(round_, service_id, status, None, desired)
-        elif definition is not None:
+            _execute_stop(round_, service_id, status, None, round_.declared.get(service_id))
+            continue
+        definition = _commanded(round_, service_id, status)
+        if definition is not None:
             round_.accept(status.uid, service_id)
             here = LocalService(definition, LocalState.STARTING, status.uid, round_.observed.wall)
             round_.stop(here, Purpose.INTERRUPTED, f"stopped, as {why}")
