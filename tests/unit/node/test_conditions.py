@@ -163,8 +163,8 @@ def test_a_node_that_cannot_come_back_as_nobody_stops_what_runs_there_says_so():
     add_conditions(status)
     (found,) = [one["text"] for one in status["conditions"] if one["id"] == "lease_lost"]
     assert found == (
-        "Node n2 lost its host lease and joins again only after a reboot, as web, left to the"
-        " operator, may run there."
+        "Node n2 lost its host lease and does not join again while web, left to the operator, may"
+        " run there: reboot the node."
     )
 
 

@@ -179,8 +179,8 @@ def without_host_lease(node: dict[str, Any]) -> str:
         return "lost its host lease and stops its services"
     left = " and ".join(clean(one) for one in node["left"])
     return (
-        f"lost its host lease and joins again only after a reboot, as {left}, left to the"
-        " operator, may run there"
+        f"lost its host lease and does not join again while {left}, left to the operator, may run"
+        " there: reboot the node"
     )
 
 
