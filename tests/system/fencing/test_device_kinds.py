@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.describe import (
     check_fence_agents,
 )
@@ -147,8 +149,9 @@ def test_a_rehearsal_of_a_device_that_is_well_works_and_switches_nothing(device)
         assert device.is_on()
 
 
-def kdump_configuration(timeout):
-    entry = {"agent": "fence_kdump", "parameters": {"nodename": "127.0.0.1", "timeout": 3}}
+def kdump_configuration(timeout, port):
+    parameters = {"nodename": "127.0.0.1", "timeout": 3, **port}
+    entry = {"agent": "fence_kdump", "parameters": parameters}
     document = {
         "devices": {"d": {**entry, "timeout": timeout, "retries": 0}},
         "nodes": {"n1": {"levels": [[{"device": "d"}]]}},
@@ -156,16 +159,30 @@ def kdump_configuration(timeout):
     return parse_fence_configuration(document)
 
 
-@pytest.mark.skipif(
+needs_kdump = pytest.mark.skipif(
     not Path(SENDER).exists(), reason="fence_kdump of fence-agents is not installed"
 )
+
+
+@needs_kdump
+def test_a_gate_may_not_listen_on_our_port_by_default():
+    with pytest.raises(InputError, match=r"d\.parameters\.ipport: .* 7410, .* port of holdfast"):
+        check_fence_agents(kdump_configuration(20.0, {}))
+    # Who says so has given the daemons another one.
+    assert check_fence_agents(kdump_configuration(20.0, {"ipport": 7410})) == {"d": "gate"}
+
+
+@needs_kdump
 @pytest.mark.parametrize("dumping", [False, True])
 def test_a_kernel_dump_is_a_gate_that_alone_proves_nothing(dumping):
-    desired = kdump_configuration(20.0)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    desired = kdump_configuration(20.0, {"ipport": port})
     assert check_fence_agents(desired) == {"d": "gate"}
     sender = None
     if dumping:
-        command = [SENDER, "-i", "1", "-c", "20", "127.0.0.1"]
+        command = [SENDER, "-p", str(port), "-i", "1", "-c", "20", "127.0.0.1"]
         sender = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     try:
         result = power_off(desired, "n1")

@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import FenceError, HoldfastError, InputError
 from .apply import described
 from .call import fence_request
-from .conversation import TOOLS, Conversation, FenceTools, together
+from .conversation import TOOLS, Conversation, FenceAgent, FenceTools, together
 from .known_agents import installed_fence_agents, locate_fence_agent
 from .metadata import (
     ASSUMED,
@@ -35,6 +35,9 @@ from .topology import FenceConfiguration, FenceDevice, FenceLevel, FenceStep
 
 LOADING_AT_ONCE = 8
 """Each is a start of Python with many imports: more at once take longer."""
+
+OUR_PORT = "7410"
+"""The first UDP port of the daemons, unless ``holdfast_port`` names another one."""
 
 
 def describe_fence_agent(agent: str) -> dict[str, Any]:
@@ -175,7 +178,8 @@ def check_fence_agents(
 
     No device is asked.  Files with secrets are read, scripts are not run.  Raises InputError,
     AgentError or FenceError for the first mistake: an agent that is not installed, an unknown
-    parameter, a plug that is missing or not taken, a wait for a watchdog where there is none.
+    parameter, a plug that is missing or not taken, a wait for a watchdog where there is none, a
+    port that is the daemons' own.
     """
     talk = Conversation(configuration, tools)
     worth = {}
@@ -187,6 +191,7 @@ def check_fence_agents(
                 device.assumed_after,
                 f"nothing: {agent.metadata.name} triggers no watchdog",
             )
+        _refuse_our_port(device, agent)
         worth[device.name] = evidence_of(agent.path, agent.metadata)
     for node in configuration.levels:
         for _number, step in configuration.steps_of(node):
@@ -198,6 +203,24 @@ def check_fence_agents(
             parameters = secrets_from_scripts(metadata, parameters, None, device.timeout, option)
             fence_request(metadata, "off", parameters, step.plug, option, node)
     return worth
+
+
+def _refuse_our_port(device: FenceDevice, agent: FenceAgent) -> None:
+    """Refuse a gate that would listen on a port of the daemons because none was chosen.
+
+    fence_kdump of fence-agents 4.12 ends with SIGABRT if its port is taken, and so would not hear
+    that a node writes its crash dump.
+    """
+    port = agent.metadata.parameter("ipport")
+    if agent.kind != GATE or port is None or port.default != OUR_PORT:
+        return
+    if "ipport" not in device.parameters:
+        raise InputError(
+            f"{device.name}.parameters.ipport",
+            None,
+            f"a UDP port that is free on all nodes: {OUR_PORT}, on which the agent listens"
+            " otherwise, is a port of holdfast",
+        )
 
 
 def nodes_without_proof(
