@@ -61,8 +61,9 @@ def _wait_for_answers(
 def _adopt(
     round_: Round, service_id: str, status: ServiceStatus, desired: Service, node: str
 ) -> None:
-    """Adopt a service on the node where it runs."""
-    reason = f"found running when it was {'probed again' if status.uid else 'declared'}"
+    """Adopt a service on the node where it runs, or is not known to be stopped."""
+    when = "probed again" if status.uid else "declared"
+    reason = f"when it was {when} its agents said that it runs there, or gave no clear answer"
     adopted = replace(status, node=node, reason=reason, digest=desired.digest(), before="")
     round_.command(service_id, adopted, ServiceState.STARTED)
     round_.say("adopted", reason, service=service_id, node=node)
