@@ -58,7 +58,7 @@ def test_nobody_is_fenced_while_the_storage_is_away_for_all(cluster, observer, f
     if seconds <= RIDES_OUT * io_timeout:
         assert resets == [0] * len(nodes)
     elif seconds > lease + cluster.times["watchdog_timeout"] + DETECTION:
-        assert max(resets) == 1
+        assert set(resets) <= ({0, 1} if cluster.testbed.backend.block else {1})
         joined = host_leases(cluster)
         assert all(joined[name] > before for name, before in generations.items())
     assert not observer.twice
