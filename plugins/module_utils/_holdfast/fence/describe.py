@@ -218,8 +218,8 @@ def _refuse_our_port(device: FenceDevice, agent: FenceAgent) -> None:
         raise InputError(
             f"{device.name}.parameters.ipport",
             None,
-            f"a UDP port that is free on all nodes: {OUR_PORT}, on which the agent listens"
-            " otherwise, is a port of holdfast",
+            f"a UDP port that is free on all nodes, such as 7490: {OUR_PORT}, on which the agent"
+            " listens otherwise, is a port of holdfast",
         )
 
 
