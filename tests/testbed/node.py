@@ -58,7 +58,7 @@ class Node:
     def create(
         self, base: Sequence[Path], names: Mapping[str, str], key: str, clock_start: float
     ) -> None:
-        """Reinstall the node: a fresh disk over *base*, and a clock that starts at a time."""
+        """Install the node: a fresh disk over *base*, and a clock that starts at a time."""
         for name in ("disk", "root", "storage", "tree/upper/etc", "tree/upper/root/.ssh"):
             (self._here / name).mkdir(parents=True)
         for name in ("tree/work", "tree/upper/etc/systemd/system/sanlock.service.d"):
@@ -80,7 +80,21 @@ class Node:
         ssh.chmod(0o700)
         ssh.parent.chmod(0o700)
         (ssh / "authorized_keys").write_text(key)
-        self._make_disk()
+        self.reinstall()
+
+    def reinstall(self) -> None:
+        """Give the node, which is off, a fresh disk, as from the installer."""
+        image = self._here / "disk.img"
+        image.unlink(missing_ok=True)
+        subprocess.run(
+            [
+                *("mkfs.ext4", "-q", "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard"),
+                *("-m", "0", "-d", str(self._here / "tree"), str(image), DISK),
+            ],
+            check=True,
+            capture_output=True,
+            timeout=CALL,
+        )
 
     def switch_on(self) -> None:
         """Give the node power; ``wait_booted`` waits for it."""
@@ -241,18 +255,6 @@ class Node:
                 continue
             found[pid] = [os.fsdecode(word) for word in words]
         return found
-
-    def _make_disk(self) -> None:
-        image = self._here / "disk.img"
-        subprocess.run(
-            [
-                *("mkfs.ext4", "-q", "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard"),
-                *("-m", "0", "-d", str(self._here / "tree"), str(image), DISK),
-            ],
-            check=True,
-            capture_output=True,
-            timeout=CALL,
-        )
 
     def answers(self) -> bool:
         """Return whether the node's system answers over the network, by its ssh."""

@@ -49,13 +49,18 @@ def declare_services(deployment: Deployment) -> None:
     if set(SERVICES) <= set(deployment.status()["services"]):
         return
     for node in deployment.testbed.nodes.values():
-        node.run("sh", "-c", f"cat >{PROGRAM}", text=LEDGER.read_text())
+        install_program(node)
     for service in SERVICES:
         deployment.module(
             "service", {"name": service, "resources": resources(service, deployment.testbed)}
         )
     rule = {"name": "sides", "services": list(SERVICES), "affinity": "apart"}
     deployment.module("rule", rule)
+
+
+def install_program(node: Node) -> None:
+    """Install on a node what the services run there."""
+    node.run("sh", "-c", f"cat >{PROGRAM}", text=LEDGER.read_text())
 
 
 def busy_node(deployment: Deployment, *, managing: bool) -> Node:

@@ -28,7 +28,7 @@ from typing import Any, Protocol
 
 from testbed.deployment import Deployment
 from testbed.node import Node, hold_still, wait_until
-from testbed.services import SERVICES, Client, answers, owners_in_turn
+from testbed.services import SERVICES, Client, answers, install_program, owners_in_turn
 
 REST = (2.0, 10.0)
 """Seconds between two faults: from one that hits a cluster still at work to one at rest."""
@@ -123,6 +123,34 @@ def disk_full(bound: float) -> Fault:
         lambda deployment, node: node.free_disk(),
         harmless=ALWAYS,
     )
+
+
+def reinstalled(
+    bound: float, attach: Callable[[Any, Any], None] = lambda deployment, node: None
+) -> Fault:
+    """Return the fault that a node has a blank disk, and is deployed to under its name again.
+
+    *attach* gives it the shared storage.
+    """
+
+    def begin(_deployment: Deployment, node: Node) -> None:
+        node.cut_power()
+        node.reinstall()
+
+    def end(deployment: Deployment, node: Node) -> None:
+        def is_given_up() -> bool:
+            return not deployment.status()["nodes"][node.name]["services"]
+
+        wait_until(is_given_up, bound, f"that {node.name} has no service any more")
+        node.switch_on()
+        node.wait_booted()
+        attach(deployment, node)
+        install_program(node)
+        played = deployment.play("deploy")
+        if played.status:
+            raise Wrong(f"{node.name} could not be deployed to again: {played.said[-3000:]}")
+
+    return Fault("node reinstalled", bound, 20.0, begin, end)
 
 
 class Watcher(AbstractContextManager["Watcher"], Protocol):
@@ -239,9 +267,9 @@ class Soak:
         except GONE:
             # What smouldered had switched the node off, or had ended what was to be killed.
             told = f"{told}, to which that could not be done any more"
-        self._end(fault, node)
-        ended = time.monotonic()
         try:
+            self._end(fault, node)
+            ended = time.monotonic()
             self._wait_well()
         except (TimeoutError, AssertionError) as error:
             raise Wrong(f"{told}: not well again: {error}") from error

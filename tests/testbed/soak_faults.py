@@ -34,6 +34,7 @@ from testbed.soak import (
     judge,
     kill,
     ledgers,
+    reinstalled,
     thaw,
 )
 from testbed.starvation import Starvation
@@ -116,6 +117,7 @@ FAULTS = (
     _during("jitter of 500 ms", 20.0, 40.0, Jitter),
     _during("2 % of a CPU", 60.0, 120.0, Starvation),
     *((_during("short of memory", 60.0, 40.0, ShortOfMemory),) if memory_groups() else ()),
+    reinstalled(20.0),
     kill("holdfast-lrm", 10.0, harmless=ALWAYS),
     kill("holdfast-crm", 10.0, harmless=ALWAYS),
     kill("sanlock", 60.0, smoulders=True),

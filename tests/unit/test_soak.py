@@ -165,6 +165,38 @@ def test_a_service_that_does_not_come_back_is_wrong():
     assert "not well again: not within 0 s: an answer of alpha" in played(answers=False)
 
 
+def reinstall(monkeypatch, services=(), status=0):
+    """Play the loss of a node's disk, with *services* that it keeps; return what was done."""
+    done = []
+    cluster = Cluster()
+    for node in cluster.testbed.nodes.values():
+        for act in ("cut_power", "reinstall", "switch_on", "wait_booted"):
+            setattr(node, act, lambda act=act: done.append(act))
+    nodes = {name: {"services": services} for name in cluster.testbed.nodes}
+    cluster.status = lambda: {"events": [], "nodes": nodes}
+    cluster.play = lambda playbook: (
+        done.append(playbook) or SimpleNamespace(status=status, said="no")
+    )
+    monkeypatch.setattr(soak, "install_program", lambda _node: done.append("program"))
+    fault = soak.reinstalled(0.1, lambda _deployment, _node: done.append("storage"))
+    return played(cluster, fault), done
+
+
+def test_a_node_with_a_blank_disk_is_deployed_to_once_it_has_no_service(monkeypatch):
+    wrong, done = reinstall(monkeypatch)
+    assert wrong == ""
+    off, on = ["cut_power", "reinstall"], ["switch_on", "wait_booted"]
+    assert done[:7] == [*off, *on, "storage", "program", "deploy"]
+    wrong, done = reinstall(monkeypatch, services=("alpha",))
+    assert "has no service any more" in wrong
+    assert done == off
+
+
+def test_a_node_that_cannot_be_deployed_to_again_is_wrong(monkeypatch):
+    wrong, _done = reinstall(monkeypatch, status=2)
+    assert "could not be deployed to again: no" in wrong
+
+
 def test_a_soak_does_only_what_it_is_told_and_says_if_that_is_nothing():
     *faults, path = (Fault(name, 10.0, 0.0) for name in ("power cut", "reset", "one path lost"))
     parser = argparse.ArgumentParser()

@@ -45,7 +45,7 @@ class Machine(Node):
         self._key = lab / "key"
 
     def install(self, image: Image, files: Mapping[str, str]) -> None:
-        """Install the machine: a blank disk over the image, and *files* of its own."""
+        """Install the machine, with *files* of its own."""
         for name in ("memory", "uml"):
             (self._here / name).mkdir(parents=True)
         (self._here / "image").symlink_to(image.folder)
@@ -53,6 +53,12 @@ class Machine(Node):
         (self._here / "boots").write_text("0")
         (self._here / "console").touch()
         self._write_seed(files)
+        self.reinstall()
+
+    def reinstall(self) -> None:
+        """Give the machine, which is off, a blank disk over the image."""
+        # The kernel makes it.
+        (self._here / "disk.cow").unlink(missing_ok=True)
 
     def add_disk(self, name: str, size: int) -> None:
         """Give the machine another disk, blank, of *size* bytes; before it is switched on."""

@@ -29,6 +29,7 @@ from testbed.soak import (
     judge,
     kill,
     ledgers,
+    reinstalled,
     thaw,
 )
 from vmlab import network
@@ -175,6 +176,7 @@ def faults_on(backend: Backend) -> tuple[Fault, ...]:
         Fault("whole site off", RESET, 20.0, _site_off, _site_on, reach=Reach.SITE),
         Fault("memory taken", 60.0, 20.0, _take_memory, _give_memory_back, harmless=ALWAYS),
         Fault("clock an hour ahead", 30.0, 30.0, _clock_wrong, _clock_right, harmless=ALWAYS),
+        reinstalled(TAKEN_OVER, lambda deployment, node: backend.attach_one(node)),
         kill("holdfast-lrm", 60.0, harmless=ALWAYS),
         kill("holdfast-crm", 60.0, harmless=ALWAYS),
         kill("sanlock", TAKEN_OVER, smoulders=True),

@@ -160,13 +160,23 @@ class Backend:
     """A kind of storage: what ``holdfast_storage`` is, and where the service *alpha* has data.
 
     *other* is another storage to which the cluster can be moved; "" is the LUN of the cluster.
+    *attach_one* gives a node the storage, now and at each boot, and *make* makes on it what has to
+    be there once.
     """
 
     name: str
     path: str
     other: str
-    attach: Callable[[Sequence[Machine]], None]
+    attach_one: Callable[[Machine], None]
+    make: Callable[[Machine], None]
     block: bool
+
+    def attach(self, nodes: Sequence[Machine]) -> None:
+        """Give all nodes the storage, which is blank."""
+        first, *others = nodes
+        self.attach_one(first)
+        self.make(first)
+        on_each(others, self.attach_one)
 
     def data(self, service: str) -> str:
         """Return the folder in which a service has its ledger, wherever it runs."""
@@ -203,30 +213,35 @@ def nfs_options(version: str) -> str:
     return f"vers={version},hard,timeo=50,retrans=2,lookupcache=none,noatime,_netdev"
 
 
-def _attach_nfs(version: str) -> Callable[[Sequence[Machine]], None]:
-    """Return what mounts the export on all nodes, now and at each boot."""
+def _mount(version: str) -> Callable[[Machine], None]:
+    """Return what mounts the export on a node."""
+    line = f"{PORTALS[0]}:/srv/nfs {MOUNT} nfs {nfs_options(version)} 0 0"
+    script = (
+        f"mkdir -p {MOUNT}; echo '{line}' >/etc/fstab; systemctl daemon-reload;"
+        f" systemctl enable -q --now rpcbind; mount {MOUNT}"
+    )
 
-    def attach(nodes: Sequence[Machine]) -> None:
-        line = f"{PORTALS[0]}:/srv/nfs {MOUNT} nfs {nfs_options(version)} 0 0"
-        script = (
-            f"mkdir -p {MOUNT}; echo '{line}' >/etc/fstab; systemctl daemon-reload;"
-            f" systemctl enable -q --now rpcbind; mount {MOUNT}; mkdir -p {MOUNT}/data"
-        )
-        on_each(nodes, lambda node: node.run("sh", "-ec", script, timeout=SETUP))
+    def mount(node: Machine) -> None:
+        node.run("sh", "-ec", script, timeout=SETUP)
 
-    return attach
+    return mount
 
 
-def _attach_luns(nodes: Sequence[Machine]) -> None:
-    """Log all nodes in at both portals, and make the volumes."""
-    on_each(nodes, _log_in)
-    first, *others = nodes
+def _make_folder(node: Machine) -> None:
+    node.run("mkdir", "-p", f"{MOUNT}/data")
+
+
+def _attach_luns(node: Machine) -> None:
+    """Log a node in at both portals, and let it see the volumes that there are."""
+    _log_in(node)
+    node.run("sh", "-ec", "vgscan -qq; vgchange -qq -ay", timeout=SETUP)
+
+
+def _make_volumes(node: Machine) -> None:
+    device = multipath_device(node, 1)
     volumes = "; ".join(f"lvcreate -qq -y -L {size} -n {name} ha" for name, size in VOLUMES.items())
     systems = "; ".join(f"mkfs.ext4 -q /dev/ha/{name}" for name in VOLUMES if name != "cluster")
-    device = multipath_device(first, 1)
-    make, use = f"vgcreate -qq ha {device}; {volumes}; {systems}", "vgscan -qq; vgchange -qq -ay ha"
-    first.run("sh", "-ec", make, timeout=SETUP)
-    on_each(others, lambda node: node.run("sh", "-ec", use, timeout=SETUP))
+    node.run("sh", "-ec", f"vgcreate -qq ha {device}; {volumes}; {systems}", timeout=SETUP)
 
 
 def _log_in(node: Machine) -> None:
@@ -251,8 +266,8 @@ def paths(node: Machine) -> int:
 
 
 BACKENDS = {
-    "nfs4.2": Backend("nfs4.2", FOLDER, f"{MOUNT}/other", _attach_nfs("4.2"), False),
-    "nfs3": Backend("nfs3", FOLDER, f"{MOUNT}/other", _attach_nfs("3"), False),
-    "lun": Backend("lun", "", VOLUME, _attach_luns, True),
-    "lv": Backend("lv", VOLUME, "", _attach_luns, True),
+    "nfs4.2": Backend("nfs4.2", FOLDER, f"{MOUNT}/other", _mount("4.2"), _make_folder, False),
+    "nfs3": Backend("nfs3", FOLDER, f"{MOUNT}/other", _mount("3"), _make_folder, False),
+    "lun": Backend("lun", "", VOLUME, _attach_luns, _make_volumes, True),
+    "lv": Backend("lv", VOLUME, "", _attach_luns, _make_volumes, True),
 }
