@@ -48,9 +48,11 @@ LAYERS = {
         *("udev", "e2fsprogs", "nfs-common", "nfs-kernel-server", "rpcbind", "open-iscsi"),
         *("multipath-tools", "lvm2", "sg3-utils"),
     ),
+    "emulated": ("udev", "linux-image-amd64", "kdump-tools", "makedumpfile", "fence-agents-kdump"),
 }
 """What some nodes have besides, by name, all stopped: of what an operator makes services; what a
-machine with a kernel of its own needs for storage over the network."""
+machine with a kernel of its own needs for storage over the network; what one on emulated hardware
+needs to start, and to write a dump after a crash."""
 
 MASKED = (
     *("apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "e2scrub_all.timer"),
@@ -126,6 +128,8 @@ def _build_layer(layer: str, root: Path, new: Path, log: Path) -> None:
     parts = f"lowerdir={root},upperdir={new},workdir={work}"
     steps = (
         ("mount", "-t", "overlay", "-o", parts, "layer", str(merged)),
+        # The packages of a kernel do not install without it.
+        ("mount", "-t", "proc", "proc", str(merged / "proc")),
         ("chroot", str(merged), "apt-get", "-q", *APT, "update"),
         tuple(str(word) for word in (*_apt(merged), *LAYERS[layer])),
     )

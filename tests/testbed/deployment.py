@@ -140,6 +140,12 @@ class Deployment:
         used = checkout or self.checkout
         return self._run_playbook(used / "playbooks" / f"{playbook}.yml", options, used)
 
+    def play_tasks(self, name: str, host: str, tasks: Sequence[Mapping[str, Any]]) -> Played:
+        """Run *tasks* alone on one host, and return how it went; *name* is that of their file."""
+        book = self.folder / f"{name}.yml"
+        book.write_text(json.dumps([{"hosts": host, "gather_facts": False, "tasks": list(tasks)}]))
+        return self._run_playbook(book, (), CHECKOUT)
+
     def _run_playbook(self, path: Path, options: Sequence[str], checkout: Path) -> Played:
         inventory = self.folder / "inventory.json"
         done = subprocess.run(

@@ -14,7 +14,7 @@ from pathlib import Path
 from testbed import lab
 from testbed.bases import BaseError
 from testbed.standing import Standing
-from vmlab.images import image
+from vmlab.images import EMULATED, image
 from vmlab.node import Machine
 from vmlab.soak import add_soak_options, run_soak
 from vmlab.storage import BACKENDS, NUMBER
@@ -29,6 +29,12 @@ BACKEND = "HOLDFAST_VMLAB_BACKEND"
 
 IO_TIMEOUT = "HOLDFAST_VMLAB_IO_TIMEOUT"
 """Environment variable that sets the I/O timeout of the host leases in the tests, in seconds."""
+
+EMULATOR = "qemu-system-x86_64"
+
+HERE = Path(__file__).parent
+CRASH = HERE / "test_crash.py"
+"""The tests that need that machine alone."""
 
 FAULTS = {
     "power-off": Machine.cut_power,
@@ -77,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
         act=lambda options: 0
     )
     commands.add_parser("image", help="build kernel and disk, if they are not there").set_defaults(
-        act=lambda options: print(image().folder) or 0
+        act=lambda options: print(image()) or 0
     )
 
     test = commands.add_parser("test", help="run the tests, with a new lab for each backend")
@@ -87,6 +93,9 @@ def _parser() -> argparse.ArgumentParser:
     test.add_argument("--io-timeout", choices=("2", "10"), default="2", help="of leases, in s; 2")
     test.add_argument("-k", dest="choose", default="", help="only these tests, as pytest has it")
     test.set_defaults(act=_test)
+
+    text = "crash a machine on emulated hardware: crash dump, hardware watchdog"
+    commands.add_parser("crash", help=text).set_defaults(act=_crash)
 
     soak = commands.add_parser("soak", help="random faults for long, judged from outside")
     add_soak_options(soak)
@@ -127,7 +136,7 @@ def _test(options: argparse.Namespace) -> int:
         sys.stderr.write(f"vmlab: no such backend: {', '.join(sorted(unknown))}\n")
         return 2
     image()
-    words = [sys.executable, "-m", "pytest", "-rA", str(Path(__file__).parent)]
+    words = [sys.executable, "-m", "pytest", "-rA", str(HERE), f"--ignore={CRASH}"]
     if options.choose:
         words += ["-k", options.choose]
     os.environ["HOLDFAST_VMLAB_CUTS"] = str(options.cuts)
@@ -138,6 +147,15 @@ def _test(options: argparse.Namespace) -> int:
         os.environ[BACKEND] = backend
         status = lab.run(words) or status
     return status
+
+
+def _crash(_options: argparse.Namespace) -> int:
+    """Run the tests of a crash, in a lab with one machine."""
+    if shutil.which(EMULATOR) is None:
+        sys.stderr.write(f"vmlab: {EMULATOR} of the package qemu-system-x86 is not installed\n")
+        return MISSING
+    image(EMULATED)
+    return lab.run([sys.executable, "-m", "pytest", "-rA", str(CRASH)])
 
 
 def _up(options: argparse.Namespace) -> int:

@@ -45,9 +45,9 @@ def figures() -> Figures:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the figures."""
     if FIGURES.rows:
-        name = os.environ.get(BACKEND, "lun")
-        times = f"I/O timeout {io_timeout()} s"
-        terminalreporter.write_line(f"\nbackend {name}, {times}, seconds")
+        name = os.environ.get(BACKEND)
+        of = f"backend {name}, I/O timeout {io_timeout()} s, " if name else ""
+        terminalreporter.write_line(f"\n{of}seconds")
         terminalreporter.write_line(FIGURES.table())
 
 

@@ -9,7 +9,7 @@ import subprocess
 import time
 from typing import Any
 
-from testbed.deployment import CHECKOUT, Deployment, NoStatusError, Played
+from testbed.deployment import Deployment, NoStatusError, Played
 from vmlab import storage
 from vmlab.node import Machine
 from vmlab.whole import VmLab
@@ -71,10 +71,9 @@ class VmDeployment(Deployment):
         """Have the role storage look at a path on one node, as ``deploy`` does first."""
         role = {"name": "holdfast.ha.storage", "tasks_from": "look"}
         given = {"storage_cluster": "test", "storage_path": path}
-        task = {"name": "Look", "ansible.builtin.include_role": role, "vars": given}
-        book = self.folder / "look.yml"
-        book.write_text(json.dumps([{"hosts": node, "gather_facts": False, "tasks": [task]}]))
-        return self._run_playbook(book, (), CHECKOUT)
+        return self.play_tasks(
+            "look", node, [{"ansible.builtin.include_role": role, "vars": given}]
+        )
 
     def status(self) -> dict[str, Any]:
         """Return the status as the first node that answers sees it; on a busy host, in a while."""

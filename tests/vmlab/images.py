@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The disk image and the kernel of the lab's machines, built once and kept in the tests' cache.
+"""The disk images and the kernels of the lab's machines, built once and kept in the tests' cache.
 
-The image is the testbed's base with its layer ``machine``, the modules of the kernel, and the
-units with which a machine gets its name, its addresses and its files at boot.  The kernel is that
-of Debian's package user-mode-linux: an ordinary program, so the lab needs no KVM.
+An image is the testbed's base with a layer, the modules of the kernel, and the units with which a
+machine gets its name, its addresses and its files at boot.  Most machines have the kernel of
+Debian's package user-mode-linux: an ordinary program, so the lab needs no KVM.  An emulated one
+has Debian's own, with a hardware watchdog and a kernel that writes a dump after a crash.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,11 +36,13 @@ DEADLINE = 600.0
 SEED = """#!/bin/sh
 # Files of this machine alone, from its second disk; then its name and its addresses.
 set -e
-tar -xf /dev/ubdb -C / --no-same-owner
+for disk in /dev/ubdb /dev/vdb; do
+  [ ! -b "$disk" ] || tar -xf "$disk" -C / --no-same-owner
+done
 hostname -F /etc/hostname
 ip link set lo up
 while read -r place address; do
-  ip link set "vec$place" name "eth$place"
+  [ ! -e "/sys/class/net/vec$place" ] || ip link set "vec$place" name "eth$place"
   ip address add "$address" dev "eth$place"
   ip link set "eth$place" up
 done </etc/lab-addresses
@@ -67,13 +71,10 @@ FILES = {
     "etc/fstab": "",
     # The lab has no name server, and to ask for one takes seconds each time.
     "etc/resolv.conf": "",
-    "etc/modules-load.d/lab.conf": "softdog\n",
-    # As this kernel has it, a watchdog that was opened once could not be released any more.
-    "etc/modprobe.d/lab.conf": "options softdog nowayout=0\n",
     "etc/ssh/sshd_config.d/lab.conf": "UsePAM no\nPrintMotd no\n",
     "etc/systemd/system.conf.d/lab.conf": "[Manager]\nDefaultTimeoutStopSec=30s\n",
 }
-"""What the image has besides its packages."""
+"""What every image has besides its packages."""
 
 LINKS = {
     "etc/systemd/system/sysinit.target.wants/lab-seed.service": "../lab-seed.service",
@@ -100,77 +101,122 @@ LINKS = {
 all generators, and processes are slow to start on a kernel in user mode."""
 
 
+DUMP = "/var/lib/kdump"
+"""Where kdump-tools looks for the kernel that writes a dump."""
+
+
 @dataclass(frozen=True)
-class Image:
-    """A folder in the cache with the disk of all machines, which is only read, and the kernel."""
+class Kind:
+    """A kind of machines: the name of its image, the layer upon the testbed's base, files.
 
-    folder: Path
-
-    @property
-    def disk(self) -> Path:
-        return self.folder / "disk.img"
-
-    @property
-    def kernel(self) -> Path:
-        return self.folder / "linux"
-
-
-def image() -> Image:
-    """Return the image; outside of a lab, which has no way to a mirror, it is built if missing.
-
-    Raises ``BaseError`` with the last lines of what the tools printed.
+    *kernel* is what a shell does for its kernel and modules: ``$root`` is the root of the disk, and
+    what is put into ``$image`` is kept beside the disk.
     """
-    folder = CACHE / f"vmlab-{RELEASE}-{_recipe()}"
+
+    name: str
+    layer: str
+    files: Mapping[str, str]
+    links: Mapping[str, str]
+    kernel: str
+
+
+USER_MODE = Kind(
+    "vmlab",
+    "machine",
+    {
+        "etc/modules-load.d/lab.conf": "softdog\n",
+        # As this kernel has it, a watchdog that was opened once could not be released any more.
+        "etc/modprobe.d/lab.conf": "options softdog nowayout=0\n",
+    },
+    {},
+    f"""
+mkdir "$place/package"
+(cd "$place/package"; apt-get -q download {PACKAGE}; dpkg -x *.deb .)
+cp "$place/package/usr/bin/linux.uml" "$image/linux"
+mkdir -p "$root/usr/lib/modules"
+cp -a "$place/package/usr/lib/uml/modules/." "$root/usr/lib/modules/"
+for one in "$root"/usr/lib/modules/*; do chroot "$root" depmod "$(basename "$one")"; done
+""",
+)
+
+EMULATED = Kind(
+    "vmlab-emulated",
+    "emulated",
+    {
+        "etc/modules-load.d/lab.conf": "i6300esb\n",
+        # Each device costs a processor that is emulated a second or more at each boot.
+        "etc/modprobe.d/lab.conf": "blacklist ata_piix\nblacklist floppy\nblacklist pcspkr\n",
+        "etc/initramfs-tools/conf.d/lab": "MODULES=list\nRESUME=none\n",
+        "etc/initramfs-tools/modules": "virtio_pci\nvirtio_blk\nvirtio_net\next4\ni6300esb\n",
+    },
+    {"etc/systemd/system/basic.target.wants/kdump-tools.service": "../kdump-tools.service"},
+    f"""
+mount -t proc proc "$root/proc"
+version=$(basename "$root"/usr/lib/modules/*)
+mkdir -p "$root{DUMP}"
+chroot "$root" mkinitramfs -o "{DUMP}/initrd.img-$version" "$version"
+umount "$root/proc"
+cp "$root/etc/kdump/sysctl.conf" "$root{DUMP}/latest_sysctls-$version"
+ln -s "/boot/vmlinuz-$version" "$root{DUMP}/vmlinuz"
+ln -s "{DUMP}/initrd.img-$version" "$root{DUMP}/initrd.img"
+cp "$root/boot/vmlinuz-$version" "$image/linux"
+cp "$root{DUMP}/initrd.img-$version" "$image/initrd"
+""",
+)
+
+
+def image(kind: Kind = USER_MODE) -> Path:
+    """Return the folder in the cache with the disk of all machines of a kind, and their kernel.
+
+    Outside of a lab, which has no way to a mirror, it is built if missing.  Raises ``BaseError``
+    with the last lines of what the tools printed.
+    """
+    folder = CACHE / f"{kind.name}-{RELEASE}-{_recipe()}"
     if folder.exists():
-        return Image(folder)
+        return folder
     if lab.folder() is not None:
         raise BaseError("There is no image of the lab yet; build it: tests/vmlab/vmlab image")
-    upon, root = base(RELEASE, "machine")
-    with (CACHE / "lock-vmlab").open("w") as lock:
+    layers = base(RELEASE, kind.layer)
+    with (CACHE / f"lock-{kind.name}").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
             with tempfile.TemporaryDirectory(prefix="new-", dir=CACHE) as place:
-                _build(Path(place), (upon, root))
+                _build(kind, Path(place), layers)
                 (Path(place) / "image").rename(folder)
-            for old in set(CACHE.glob(f"vmlab-{RELEASE}-*")) - {folder}:
+            for old in set(CACHE.glob(f"{kind.name}-{RELEASE}-*")) - {folder}:
                 shutil.rmtree(old)
-    return Image(folder)
+    return folder
 
 
 def _recipe() -> str:
-    """Return a hash of all that the image is made of."""
+    """Return a hash of all that the images are made of."""
     text = Path(__file__).read_bytes() + Path(bases.__file__).read_bytes()
     return hashlib.sha256(text).hexdigest()[:12]
 
 
-def _build(place: Path, layers: tuple[Path, ...]) -> None:
+def _build(kind: Kind, place: Path, layers: tuple[Path, ...]) -> None:
     """Build kernel and disk in *place*/image."""
-    done, upper = place / "image", place / "upper"
-    for folder in (done, upper, place / "work", place / "merged", place / "package"):
-        folder.mkdir()
-    _run(place, f"cd {place}/package; apt-get -q download {PACKAGE}; dpkg -x *.deb .")
-    uml = place / "package/usr"
-    shutil.copy(uml / "bin/linux.uml", done / "linux")
-    for name, text in FILES.items():
+    upper = place / "upper"
+    for name in ("image", "upper", "work", "merged"):
+        (place / name).mkdir()
+    for name, text in {**FILES, **kind.files}.items():
         path = upper / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         path.chmod(0o755 if text.startswith("#!") else 0o644)
-    for name, target in LINKS.items():
+    for name, target in {**LINKS, **kind.links}.items():
         path = upper / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.symlink_to(target)
     lower = ":".join(str(layer) for layer in layers)
     steps = (
-        f"mount -t overlay -o lowerdir={lower},upperdir={upper},workdir={place}/work"
-        f" machine {place}/merged",
-        f"mkdir -p {place}/merged/usr/lib/modules",
-        f"cp -a {uml}/lib/uml/modules/. {place}/merged/usr/lib/modules/",
-        f"for one in {place}/merged/usr/lib/modules/*;"
-        f' do chroot {place}/merged depmod "$(basename "$one")"; done',
-        # No journal of the image's own has to be replayed, and no checksums: the kernel is older.
+        f"place={shlex.quote(str(place))} image=$place/image root=$place/merged",
+        f"mount -t overlay machine $root"
+        f" -o lowerdir={lower},upperdir=$place/upper,workdir=$place/work",
+        kind.kernel,
+        # No journal of the image's own has to be replayed, and no checksums: a kernel is older.
         f"mke2fs -q -t ext4 -O ^metadata_csum_seed,^orphan_file -E root_owner=0:0"
-        f" -d {place}/merged {done}/disk.img {SIZE}",
+        f" -d $root $image/disk.img {SIZE}",
     )
     _run(place, "\n".join(steps))
 

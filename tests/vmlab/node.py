@@ -16,16 +16,13 @@ from testbed import power
 from testbed.network import BOTH, CLUSTER
 from testbed.node import CALL, Node
 from vmlab import network
-from vmlab.images import Image
-from vmlab.machine import PANICKED
+from vmlab.images import USER_MODE, Kind, image
+from vmlab.machine import PANICKED, RESET
 
 BOOT = 600.0
 """Seconds until a machine answers; 25 s on an idle machine."""
 
 SHUTDOWN = 240.0
-FIRED = "softdog: Initiating system reboot"
-"""What the kernel prints when its watchdog resets the machine."""
-
 NO_ANSWER = 255
 """Exit status of ssh itself."""
 
@@ -40,16 +37,26 @@ SSH = (
 class Machine(Node):
     """Machine *number* of the lab whose folder is *lab*; what runs on it is asked over ssh."""
 
+    kind: Kind = USER_MODE
+    program = "vmlab.machine"
+    """What runs while the machine has power."""
+
+    fired = RESET
+    """What is printed when its watchdog resets the machine."""
+
+    panicked = PANICKED
+    """What is printed last when its kernel has panicked."""
+
     def __init__(self, lab: Path, number: int) -> None:
         super().__init__(lab, number)
         self._key = lab / "key"
 
-    def install(self, image: Image, files: Mapping[str, str]) -> None:
+    def install(self, files: Mapping[str, str]) -> None:
         """Install the machine, with *files* of its own."""
         for name in ("memory", "uml"):
             (self._here / name).mkdir(parents=True)
-        (self._here / "image").symlink_to(image.folder)
-        (self._here / "start").write_text(f"vmlab.machine {self.number}")
+        (self._here / "image").symlink_to(image(self.kind))
+        (self._here / "start").write_text(f"{self.program} {self.number}")
         (self._here / "boots").write_text("0")
         (self._here / "console").touch()
         self._write_seed(files)
@@ -97,7 +104,7 @@ class Machine(Node):
 
     def has_panicked(self) -> bool:
         """Return whether the machine has power, and its kernel has panicked."""
-        return self.is_on and self.console().rstrip().endswith(PANICKED)
+        return self.is_on and self.console().rstrip().endswith(self.panicked)
 
     def cut_network(self, way: str = BOTH, which: int = CLUSTER) -> None:
         """Cut one of the machine's cables, in one direction or both."""
@@ -150,7 +157,7 @@ class Machine(Node):
 
     def watchdog_fired(self) -> int:
         """Return how often the kernel's watchdog has reset the machine."""
-        return self.console().count(FIRED)
+        return self.console().count(self.fired)
 
     def _write_seed(self, files: Mapping[str, str]) -> None:
         with tarfile.open(self._here / "seed.tar", "w") as archive:

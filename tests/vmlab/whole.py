@@ -11,21 +11,63 @@ from testbed import network as testbed_network
 from testbed.node import Node
 from testbed.whole import Testbed
 from vmlab import network, storage
-from vmlab.images import RELEASE, image
+from vmlab.images import RELEASE
 from vmlab.node import Machine
 from vmlab.storage import Backend
 
 
-class VmLab(Testbed):
-    """Nodes and a storage machine, fresh from the installer, all on; for use in a lab."""
+class MachineLab(Testbed):
+    """Machines with kernels of their own and their boards, all on; for use in a lab."""
 
     nodes: dict[str, Machine]
     play_seconds = 1800.0
     observer = testbed_network.address(testbed_network.CLUSTER, 0)
 
+    def __init__(self, count: int) -> None:
+        super().__init__(count, RELEASE)
+
+    @property
+    def machines(self) -> list[Machine]:
+        """All machines of the lab."""
+        return list(self.nodes.values())
+
+    def _make_node(self, place: Path, number: int) -> Node:
+        return Machine(place, number)
+
+    def _build(self) -> None:
+        """Lay the cables and install the machines."""
+        self.storage.mkdir()
+        network.build(machine.number for machine in self.machines)
+        key = self._make_key()
+        for machine in self.machines:
+            machine.install({**self._files(machine), "root/.ssh/authorized_keys": key})
+
+    def _files(self, machine: Machine) -> dict[str, str]:
+        """Return the files that make a machine this one."""
+        addresses = {
+            place: testbed_network.address(place, machine.number) for place in network.NETWORKS
+        }
+        return {
+            "etc/hostname": f"{machine.name}\n",
+            "etc/hosts": f"127.0.0.1 localhost\n{self._hosts()}",
+            "etc/lab-addresses": "".join(f"{i} {one}/24\n" for i, one in addresses.items()),
+        }
+
+    def _hosts(self) -> str:
+        """Return the lines with the names of all machines in all networks."""
+        return "".join(
+            f"{testbed_network.address(place, one.number)} {one.name}{f'-{place}' * (place > 0)}\n"
+            for one in self.machines
+            for place in network.NETWORKS
+        )
+
+
+class VmLab(MachineLab):
+    """Nodes and a storage machine, fresh from the installer, all on; for use in a lab."""
+
     def __init__(self, backend: Backend, count: int = 3) -> None:
         self.backend = backend
-        super().__init__(count, RELEASE)
+        super().__init__(count)
 
     @property
     def storage_machine(self) -> Machine:
@@ -66,35 +108,14 @@ class VmLab(Testbed):
         """Return the content of a file on the shared storage, by its path on the nodes."""
         return self.backend.read(list(self.nodes.values()), self.storage_machine, path)
 
-    def _make_node(self, place: Path, number: int) -> Node:
-        return Machine(place, number)
-
     def _build(self) -> None:
         """Lay the cables and install the machines."""
-        self.storage.mkdir()
-        numbers = [*(node.number for node in self.nodes.values()), storage.NUMBER]
-        network.build(numbers)
-        key = self._make_key()
-        for machine in self.machines:
-            own = storage.FILES if machine.number == storage.NUMBER else {}
-            machine.install(image(), {**self._files(machine, key), **own})
+        super()._build()
         for name, size in storage.LUNS.items():
             self.storage_machine.add_disk(name, size)
 
-    def _files(self, machine: Machine, key: str) -> dict[str, str]:
+    def _files(self, machine: Machine) -> dict[str, str]:
         """Return the files that make a machine this one."""
-        addresses = {
-            place: testbed_network.address(place, machine.number) for place in network.NETWORKS
-        }
-        hosts = "".join(
-            f"{testbed_network.address(place, one.number)} {one.name}{f'-{place}' * (place > 0)}\n"
-            for one in self.machines
-            for place in network.NETWORKS
-        )
-        return {
-            "etc/hostname": f"{machine.name}\n",
-            "etc/hosts": f"127.0.0.1 localhost\n{hosts}",
-            "etc/lab-addresses": "".join(f"{i} {one}/24\n" for i, one in addresses.items()),
-            "etc/iscsi/initiatorname.iscsi": f"InitiatorName={storage.IQN}:{machine.name}\n",
-            "root/.ssh/authorized_keys": key,
-        }
+        own = storage.FILES if machine.number == storage.NUMBER else {}
+        initiator = f"InitiatorName={storage.IQN}:{machine.name}\n"
+        return {**super()._files(machine), "etc/iscsi/initiatorname.iscsi": initiator, **own}
