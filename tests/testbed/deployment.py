@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hardware.management_board import ManagementBoard
 from module_archives import shared_in
 from testbed.bases import base
 from testbed.machine import STORAGE
@@ -58,6 +59,11 @@ class Played:
     status: int
     changed: Mapping[str, int]
     said: str
+
+
+def board_parameters(board: ManagementBoard) -> dict[str, Any]:
+    """Return what ``fence_ipmilan`` is given for a board of the lab."""
+    return {**board.parameters, "lanplus": True, "cipher": 3}
 
 
 class NoStatusError(Exception):
@@ -102,7 +108,7 @@ class Deployment:
         devices = {
             f"board-{name}": {
                 "agent": "fence_ipmilan",
-                "parameters": self._board(board),
+                "parameters": board_parameters(board),
                 "timeout": self.fence_timeout,
             }
             for name, board in boards.items()
@@ -291,6 +297,3 @@ class Deployment:
         if not found or found["state"] != "started":
             return None
         return self.testbed.nodes[found["node"]]
-
-    def _board(self, board: Any) -> dict[str, Any]:
-        return {**board.parameters, "lanplus": True, "cipher": 3}

@@ -101,10 +101,6 @@ LINKS = {
 all generators, and processes are slow to start on a kernel in user mode."""
 
 
-DUMP = "/var/lib/kdump"
-"""Where kdump-tools looks for the kernel that writes a dump."""
-
-
 @dataclass(frozen=True)
 class Kind:
     """A kind of machines: the name of its image, the layer upon the testbed's base, files.
@@ -116,7 +112,6 @@ class Kind:
     name: str
     layer: str
     files: Mapping[str, str]
-    links: Mapping[str, str]
     kernel: str
 
 
@@ -128,7 +123,6 @@ USER_MODE = Kind(
         # As this kernel has it, a watchdog that was opened once could not be released any more.
         "etc/modprobe.d/lab.conf": "options softdog nowayout=0\n",
     },
-    {},
     f"""
 mkdir "$place/package"
 (cd "$place/package"; apt-get -q download {PACKAGE}; dpkg -x *.deb .)
@@ -147,20 +141,15 @@ EMULATED = Kind(
         # Each device costs a processor that is emulated a second or more at each boot.
         "etc/modprobe.d/lab.conf": "blacklist ata_piix\nblacklist floppy\nblacklist pcspkr\n",
         "etc/initramfs-tools/conf.d/lab": "MODULES=list\nRESUME=none\n",
-        "etc/initramfs-tools/modules": "virtio_pci\nvirtio_blk\nvirtio_net\next4\ni6300esb\n",
+        "etc/initramfs-tools/modules": "virtio_pci\nvirtio_blk\nvirtio_net\next4\n",
     },
-    {"etc/systemd/system/basic.target.wants/kdump-tools.service": "../kdump-tools.service"},
-    f"""
+    """
 mount -t proc proc "$root/proc"
 version=$(basename "$root"/usr/lib/modules/*)
-mkdir -p "$root{DUMP}"
-chroot "$root" mkinitramfs -o "{DUMP}/initrd.img-$version" "$version"
+chroot "$root" mkinitramfs -o /initrd "$version"
 umount "$root/proc"
-cp "$root/etc/kdump/sysctl.conf" "$root{DUMP}/latest_sysctls-$version"
-ln -s "/boot/vmlinuz-$version" "$root{DUMP}/vmlinuz"
-ln -s "{DUMP}/initrd.img-$version" "$root{DUMP}/initrd.img"
+mv "$root/initrd" "$image/initrd"
 cp "$root/boot/vmlinuz-$version" "$image/linux"
-cp "$root{DUMP}/initrd.img-$version" "$image/initrd"
 """,
 )
 
@@ -204,7 +193,7 @@ def _build(kind: Kind, place: Path, layers: tuple[Path, ...]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         path.chmod(0o755 if text.startswith("#!") else 0o644)
-    for name, target in {**LINKS, **kind.links}.items():
+    for name, target in LINKS.items():
         path = upper / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.symlink_to(target)

@@ -21,13 +21,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
     host_timing,
 )
 from testbed import lab
-from testbed.deployment import CHECKOUT, Deployment
+from testbed.deployment import CHECKOUT, Deployment, board_parameters
 from testbed.node import wait_until
 from vmlab.__main__ import missing
 from vmlab.emulated import EmulatedLab
 
 GUIDE = (CHECKOUT / "docs/install.md").read_text().split("## Crash dumps")[1].split("\n## ")[0]
 FILE = re.compile(r"```ini\n# (?P<path>/\S+)\n(?P<text>.*?)```", re.DOTALL)
+COMMANDS = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 DEVICES = re.compile(r"```yaml\n(.*?)```", re.DOTALL)
 DUMPS = "/var/crash"
 
@@ -41,6 +42,17 @@ and for the dump after it was heard."""
 LONG = 600.0
 LOADED = "/sys/kernel/kexec_crash_loaded"
 
+LEASES = [
+    {
+        "ansible.builtin.include_role": {"name": "holdfast.ha.leases"},
+        "vars": {
+            "leases_node": "n1",
+            "leases_io_timeout": TIMES.io_timeout,
+            "leases_watchdog_timeout": TIMES.watchdog_timeout,
+        },
+    }
+]
+
 
 @pytest.fixture(scope="module")
 def laboratory():
@@ -53,20 +65,11 @@ def laboratory():
         for found in FILE.finditer(GUIDE):
             script = f'mkdir -p "$(dirname {found["path"]})"; cat >{found["path"]}'
             node.run("sh", "-ec", script, text=found["text"])
-        node.run("systemctl", "daemon-reload", timeout=LONG)
+        (commands,) = COMMANDS.findall(GUIDE)
+        # As its package does, which in an image may start nothing.
+        script = f"systemctl daemon-reload; systemctl enable kdump-tools; {commands}"
+        node.run("sh", "-ec", script, timeout=LONG)
         yield made
-
-
-LEASES = [
-    {
-        "ansible.builtin.include_role": {"name": "holdfast.ha.leases"},
-        "vars": {
-            "leases_node": "n1",
-            "leases_io_timeout": TIMES.io_timeout,
-            "leases_watchdog_timeout": TIMES.watchdog_timeout,
-        },
-    }
-]
 
 
 @pytest.fixture
@@ -99,7 +102,7 @@ def by_the_guide(laboratory, heard):
     (found,) = DEVICES.findall(GUIDE)
     given = yaml.safe_load(found)
     devices, nodes = given["holdfast_fence_devices"], given["holdfast_fence_nodes"]
-    board = {**laboratory.boards["n1"].parameters, "lanplus": True, "cipher": 3}
+    board = board_parameters(laboratory.boards["n1"])
     for device in devices.values():
         if device["agent"] == "fence_ipmilan":
             device["parameters"] = {**device["parameters"], **board}
