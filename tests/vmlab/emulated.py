@@ -21,7 +21,6 @@ class EmulatedMachine(Machine):
     kind = EMULATED
     program = "vmlab.emulator"
     fired = emulator.FIRED
-    panicked = emulator.PANICKED
 
     def reinstall(self) -> None:
         """Give the machine, which is off, a copy of the image."""

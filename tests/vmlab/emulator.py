@@ -12,12 +12,11 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from testbed.lab import CGROUP, folder
 from vmlab import network
+from vmlab.powered import count_boot, powered
 
 MEMORY = "1G"
 CRASH_MEMORY = "256M"
@@ -26,40 +25,21 @@ CRASH_MEMORY = "256M"
 FIRED = "hardware watchdog: resets the machine"
 """What this program prints when the watchdog resets the machine."""
 
-PANICKED = "]---"
-"""What Debian's kernel prints last when it has panicked and stands still."""
 
-
-def main() -> int:
-    number = int(sys.argv[1])
-    lab = folder()
-    if lab is None:
-        raise SystemExit("A machine runs in a lab only.")
-    here = lab / f"n{number}"
-    print(f"machine {here.name}: on", flush=True)
-    _count_boot(here)
-    ours, its = socket.socketpair()
-    words = _emulator(here, number, its.fileno())
-    emulator = subprocess.Popen(words, stdin=subprocess.DEVNULL, pass_fds=(its.fileno(),))
-    its.close()
-    for event in _events(ours):
-        if event == "WATCHDOG":
-            print(FIRED, flush=True)
-        elif event == "RESET":
-            # The firmware itself may reset the machine several times before the kernel starts.
-            _count_boot(here)
-    status = emulator.wait()
-    print(f"machine {here.name}: the emulator ended with {status}", flush=True)
-    # What is left, itself too: the machine is off.
-    (CGROUP / here.name / "cgroup.kill").write_text("1")
-    return 1
-
-
-def _count_boot(here: Path) -> None:
-    boots = here / "boots"
-    new = here / "boots.new"
-    new.write_text(str(int(boots.read_text()) + 1))
-    new.rename(boots)
+def main() -> None:
+    with powered() as (here, number):
+        count_boot(here)
+        ours, its = socket.socketpair()
+        words = _emulator(here, number, its.fileno())
+        emulator = subprocess.Popen(words, stdin=subprocess.DEVNULL, pass_fds=(its.fileno(),))
+        its.close()
+        for event in _events(ours):
+            if event == "WATCHDOG":
+                print(FIRED, flush=True)
+            elif event == "RESET":
+                # The firmware itself may reset the machine several times before the kernel starts.
+                count_boot(here)
+        print(f"machine {here.name}: the emulator ended with {emulator.wait()}", flush=True)
 
 
 def _events(talk: socket.socket) -> Iterator[str]:
@@ -106,4 +86,4 @@ def _emulator(here: Path, number: int, talk: int) -> list[str]:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 from testbed import power
-from testbed.lab import CGROUP, folder
+from testbed.lab import CGROUP
 from vmlab import network
+from vmlab.powered import count_boot, powered
 
 MEMORY = "512M"
 GOODBYES = ("lab: poweroff", "lab: halt")
@@ -31,25 +31,17 @@ PANICKED = "panicked, and stays on"
 """What this program prints last when a kernel has panicked."""
 
 
-def main() -> int:
-    number = int(sys.argv[1])
-    lab = folder()
-    if lab is None:
-        raise SystemExit("A machine runs in a lab only.")
-    here = lab / f"n{number}"
-    print(f"machine {here.name}: on", flush=True)
-    while True:
-        status, said = _boot(here, number)
-        print(f"machine {here.name}: the kernel ended with {status}", flush=True)
-        if any(goodbye in said for goodbye in GOODBYES):
-            break
-        if not boots_again(status, said):
-            # A machine does not lose its power by that.
-            print(f"machine {here.name}: {PANICKED}", flush=True)
-            signal.pause()
-    # What is left, itself too: the machine is off.
-    (CGROUP / here.name / "cgroup.kill").write_text("1")
-    return 1
+def main() -> None:
+    with powered() as (here, number):
+        while True:
+            status, said = _boot(here, number)
+            print(f"machine {here.name}: the kernel ended with {status}", flush=True)
+            if any(goodbye in said for goodbye in GOODBYES):
+                break
+            if not boots_again(status, said):
+                # A machine does not lose its power by that.
+                print(f"machine {here.name}: {PANICKED}", flush=True)
+                signal.pause()
 
 
 def boots_again(status: int, said: str) -> bool:
@@ -65,8 +57,7 @@ def _boot(here: Path, number: int) -> tuple[int, str]:
     """
     group = CGROUP / here.name / "kernel"
     group.mkdir(exist_ok=True)
-    boots = here / "boots"
-    boots.write_text(str(int(boots.read_text()) + 1))
+    count_boot(here)
     console = here / "console"
     with console.open("ab") as output:
         status = subprocess.run(
@@ -98,4 +89,4 @@ def _kernel(here: Path, number: int) -> list[str]:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

@@ -44,9 +44,6 @@ class Machine(Node):
     fired = RESET
     """What is printed when its watchdog resets the machine."""
 
-    panicked = PANICKED
-    """What is printed last when its kernel has panicked."""
-
     def __init__(self, lab: Path, number: int) -> None:
         super().__init__(lab, number)
         self._key = lab / "key"
@@ -104,7 +101,7 @@ class Machine(Node):
 
     def has_panicked(self) -> bool:
         """Return whether the machine has power, and its kernel has panicked."""
-        return self.is_on and self.console().rstrip().endswith(self.panicked)
+        return self.is_on and self.console().rstrip().endswith(PANICKED)
 
     def cut_network(self, way: str = BOTH, which: int = CLUSTER) -> None:
         """Cut one of the machine's cables, in one direction or both."""
