@@ -78,15 +78,15 @@ def main() -> int:
     options = parser.parse_args()
     why = lab.missing()
     if why:
-        raise SystemExit(f"No testbed can stand here: {why}.")
+        raise SystemExit(f"This machine cannot run a testbed: {why}.")
     if lab.folder() is None:
         base(options.release)
         return lab.run([sys.executable, *sys.argv])
     with Testbed(release=options.release) as testbed:
         deployment = Deployment(testbed, timing={"profile": options.profile})
-        if not testbed.stood_before:
+        if not testbed.reused:
             deployment.deploy_first()
-        deployment.wait_whole()
+        deployment.wait_healthy()
         declare_services(deployment)
         rows = []
         for number in range(1, options.cuts + 1):
@@ -120,7 +120,7 @@ def one_failover(deployment: Deployment, options: argparse.Namespace) -> dict:
 def victim(deployment: Deployment, managing: bool) -> tuple[Node, bool]:
     """Return the node of the service, and whether it is the manager's; make it so if wanted."""
     while True:
-        status = deployment.wait_whole(LIMIT)
+        status = deployment.wait_healthy(LIMIT)
         name, manager = status["services"][SERVICE]["node"], status["manager"]["node"]
         if name == manager or not managing:
             return deployment.testbed.nodes[name], name == manager

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The command of the testbed: one testbed on this machine, up and down, and faults by hand."""
+"""The command of the testbed: up, down, tests and faults."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from testbed.bases import LAYERS, SUITES, BaseError, base
 from testbed.long import add_options as add_long_options
 from testbed.long import run as run_long
 from testbed.node import Node
+from testbed.persistent_lab import PersistentLab
 from testbed.soak_faults import add_soak_options, run_soak
-from testbed.standing import Standing
 
-STANDING = Standing("testbed")
+LAB = PersistentLab("testbed")
 
 RELEASE = "13"
-"""Debian's release on the nodes, if none is asked for."""
+"""Debian's release on the nodes by default."""
 
 MISSING = 69
-"""Exit status where there can be no testbed (EX_UNAVAILABLE of sysexits.h)."""
+"""Exit status if this machine cannot run a testbed (EX_UNAVAILABLE of sysexits.h)."""
 
 
 def main() -> int:
@@ -46,34 +46,34 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="testbed", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="SUBCOMMAND")
 
-    check = commands.add_parser("check", help="say what is missing here for a testbed")
+    check = commands.add_parser("check", help="show what this machine lacks for a testbed")
     check.set_defaults(act=lambda options: 0)
 
-    build = commands.add_parser("base", help="build what nodes boot from, if it is not there")
+    build = commands.add_parser("base", help="build the base of the nodes, unless it is cached")
     build.add_argument("release", choices=sorted(SUITES), help="of Debian")
-    build.add_argument("--layer", choices=sorted(LAYERS), default="", help="what they have besides")
+    build.add_argument("--layer", choices=sorted(LAYERS), default="", help="further packages")
     build.set_defaults(act=_base)
 
-    run = commands.add_parser("run", help="run a command in a lab of its own, without nodes yet")
+    run = commands.add_parser("run", help="run a command in a new lab, without nodes")
     run.add_argument("command", nargs=argparse.REMAINDER)
     run.set_defaults(act=lambda options: lab.run(_without_dashes(options.command)))
 
-    test = commands.add_parser("test", help="run all tests of the testbed, about 30 minutes")
-    test.add_argument("options", nargs=argparse.REMAINDER, help="-- and options of pytest")
+    test = commands.add_parser("test", help="run all tests of the testbed (30 minutes)")
+    test.add_argument("options", nargs=argparse.REMAINDER, help="--, then options of pytest")
     test.set_defaults(act=_test)
 
-    soak = commands.add_parser("soak", help="random faults for long, judged from outside")
+    soak = commands.add_parser("soak", help="random faults for hours, judged from outside")
     add_soak_options(soak)
     soak.set_defaults(act=run_soak)
 
-    long = commands.add_parser("long", help="all that takes too long for every run of the tests")
+    long = commands.add_parser("long", help="tests and measurements that take hours")
     add_long_options(long)
     long.set_defaults(act=run_long)
 
-    up = commands.add_parser("up", help="switch a testbed on")
+    up = commands.add_parser("up", help="start a testbed")
     up.add_argument("--nodes", type=int, default=3)
     up.add_argument("--release", choices=sorted(SUITES), default=RELEASE, help="of Debian")
-    up.add_argument("--layer", choices=sorted(LAYERS), default="", help="what they have besides")
+    up.add_argument("--layer", choices=sorted(LAYERS), default="", help="further packages")
     up.set_defaults(act=_up)
 
     serve = commands.add_parser("serve")
@@ -82,28 +82,28 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("layer", nargs="?", default="")
     serve.set_defaults(act=_serve)
 
-    commands.add_parser("down", help="take it away again").set_defaults(
-        act=lambda options: STANDING.down()
+    commands.add_parser("down", help="stop the testbed").set_defaults(
+        act=lambda options: LAB.down()
     )
 
     enter = commands.add_parser("enter", help="run a command in the testbed's lab, or a shell")
     enter.add_argument("command", nargs=argparse.REMAINDER)
-    enter.set_defaults(
-        act=lambda options: STANDING.enter(_without_dashes(options.command) or ["bash"])
-    )
+    enter.set_defaults(act=lambda options: LAB.enter(_without_dashes(options.command) or ["bash"]))
 
     on_node = commands.add_parser("on", help="run a command on a node")
     on_node.add_argument("node")
     on_node.add_argument("command", nargs=argparse.REMAINDER)
-    on_node.set_defaults(act=STANDING.in_lab(_run_on))
+    on_node.set_defaults(act=LAB.in_lab(_run_on))
 
-    fault = commands.add_parser("fault", help="do something to a node, or end it")
+    fault = commands.add_parser("fault", help="inject a fault into a node, or end it")
     fault.add_argument("node")
     fault.add_argument("what", choices=sorted(FAULTS), metavar="|".join(sorted(FAULTS)))
     fault.add_argument(
-        "more", nargs="*", help="which way; how the storage is; how wrong; which unit"
+        "more",
+        nargs="*",
+        help="direction (network), state (storage), offset (clock) or unit (kill)",
     )
-    fault.set_defaults(act=STANDING.in_lab(_fault))
+    fault.set_defaults(act=LAB.in_lab(_fault))
     return parser
 
 
@@ -134,7 +134,7 @@ def _base(options: argparse.Namespace) -> int:
 
 
 def _test(options: argparse.Namespace) -> int:
-    """Run what needs to be outside of a lab, then the rest in one."""
+    """Run the tests of labs themselves outside of a lab, then the others in labs."""
     here = Path(__file__).resolve().parent
     pytest = [sys.executable, "-m", "pytest"]
     outside = str(here / "test_lab.py")
@@ -147,18 +147,18 @@ def _test(options: argparse.Namespace) -> int:
     status = lab.run([*nodes, f"--ignore={devices}", *more]) or status
     status = lab.run([*pytest, devices, *more]) or status
     if release != RELEASE:
-        # Services are the same on both; what differs are the nodes.
+        # The services are the same on all releases.
         return status
     base(RELEASE, "workloads")
     return lab.run([*pytest, workloads, *more]) or status
 
 
 def _up(options: argparse.Namespace) -> int:
-    if STANDING.found():
-        sys.stderr.write("testbed: it is up already; take it down first\n")
+    if LAB.found():
+        sys.stderr.write("testbed: the lab is up already; stop it with: testbed down\n")
         return 2
     base(options.release, options.layer)
-    return STANDING.up(["serve", str(options.nodes), options.release, options.layer])
+    return LAB.up(["serve", str(options.nodes), options.release, options.layer])
 
 
 def _serve(options: argparse.Namespace) -> int:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Something done all the time beside a test: a client that writes, an observer that looks."""
+"""Activities in the background of a test: a client that writes, an observer."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ END = 20.0
 
 
 class Background:
-    """Does ``step`` again and again, ``pause`` seconds apart, while it is entered.
+    """Repeats ``step``, ``pause`` seconds apart, in a thread while it is entered.
 
-    What a step raises is raised when it is left: who could not look has seen nothing.
+    The first exception of a step is raised again at the exit: an observer that failed proves
+    nothing.
     """
 
     pause = 0.02
@@ -37,7 +38,7 @@ class Background:
             raise TimeoutError(f"{type(self).__name__} did not end within {END:.0f} s")
 
     def step(self) -> None:
-        """Do it once."""
+        """Run once; subclasses override this."""
         raise NotImplementedError
 
     def _run(self) -> None:

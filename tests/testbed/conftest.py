@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One testbed and one deployed cluster for all tests here; they run in a lab (``testbed run``).
 
-HOLDFAST_TESTBED_RELEASE=12 takes nodes of Debian 12, on which a host lease that runs out
-proves a death after 76 s and not after 26 s.
+HOLDFAST_TESTBED_RELEASE=12 selects Debian 12 for the nodes.  An expired host lease is a proof after
+76 s there instead of 26 s.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from testbed.whole import Testbed
 
 @pytest.fixture(scope="session")
 def testbed() -> Iterator[Testbed]:
-    """Three nodes that are on, freshly installed at the beginning of the session."""
+    """Three nodes that are on, freshly installed at the start of the session."""
     if lab.folder() is None:
         why = lab.missing() or "it runs in a lab: tests/testbed/testbed run -- python3 -m pytest"
         pytest.skip(why)
@@ -36,40 +36,40 @@ def testbed() -> Iterator[Testbed]:
 
 
 @pytest.fixture(autouse=True)
-def mended(request: pytest.FixtureRequest) -> Iterator[None]:
-    """End whatever fault a test left behind, and let no node be off after it."""
+def repaired(request: pytest.FixtureRequest) -> Iterator[None]:
+    """End all faults that a test left behind, and switch all nodes on."""
     yield
     if "testbed" in request.fixturenames:
-        mend(request.getfixturevalue("testbed"))
+        repair(request.getfixturevalue("testbed"))
 
 
 @pytest.fixture(scope="session")
 def deployment(testbed: Testbed, tmp_path_factory: pytest.TempPathFactory) -> Deployment:
-    """A cluster on the testbed, with fence devices, its members joined."""
+    """A cluster with fence devices on the testbed, all nodes online."""
     made = Deployment(testbed, checkout=first_version(tmp_path_factory.mktemp("before")))
-    if not testbed.stood_before:
+    if not testbed.reused:
         made.deploy_first()
-    made.wait_whole()
+    made.wait_healthy()
     return made
 
 
 @pytest.fixture
 def cluster(deployment: Deployment) -> Deployment:
-    """The cluster with one service on each of two nodes, all of it as configured."""
+    """The healthy cluster with one service on each of two nodes."""
     declare_services(deployment)
-    deployment.wait_whole()
+    deployment.wait_healthy()
     return deployment
 
 
 @pytest.fixture
 def without_fencing(cluster: Deployment) -> Iterator[Deployment]:
-    """The same while no node has a fence device."""
+    """The same cluster, with no fence device for any node."""
     with cluster.no_fence_devices():
         yield cluster
 
 
-def mend(whole: Testbed) -> None:
-    """Bring everything of a testbed back to how it should be."""
+def repair(whole: Testbed) -> None:
+    """End all faults of a testbed."""
     for node in whole.nodes.values():
         node.storage("ok")
         node.heal_network()

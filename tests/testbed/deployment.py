@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A cluster on the testbed's nodes, deployed by the collection's own playbooks over ssh."""
+"""A cluster on the testbed's nodes, deployed with the collection's playbooks over ssh."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ SSH = (
     "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
     " -o ConnectTimeout=10"
 )
-"""Options of ssh for nodes that are installed again with each testbed."""
+"""Options of ssh for nodes whose host keys change with each testbed."""
 
 TIMES = {"13": {"io_timeout": 2, "watchdog_timeout": 10}, "12": {"io_timeout": 2}}
-"""Profiles by release of Debian: 3.8 has no watchdog time but 60 s."""
+"""Values of ``holdfast_times`` by release of Debian: sanlock 3.8 has a fixed watchdog time."""
 
 METRICS = "/var/lib/prometheus/node-exporter/holdfast.prom"
 
@@ -53,32 +53,33 @@ RECAP = re.compile(r"^(?P<node>n\d+) +: ok=\d+ +changed=(?P<changed>\d+) .*faile
 
 
 @dataclass(frozen=True)
-class Played:
-    """What became of a playbook: how many tasks changed something on each node, and its words."""
+class PlaybookRun:
+    """The result of a playbook: exit status, number of changed tasks by node, output."""
 
     status: int
     changed: Mapping[str, int]
-    said: str
+    output: str
 
 
 def board_parameters(board: ManagementBoard) -> dict[str, Any]:
-    """Return what ``fence_ipmilan`` is given for a board of the lab."""
+    """Return the parameters of ``fence_ipmilan`` for a board of the lab."""
     return {**board.parameters, "lanplus": True, "cipher": 3}
 
 
 class NoStatusError(Exception):
-    """No node is up and has storage, so there is nobody to ask."""
+    """No node shows the status: none is up with storage."""
 
 
 class Deployment:
-    """What is deployed on a testbed, and how; ``fencing`` says whether there are fence devices.
+    """A cluster on a testbed, with fence devices if *fencing* is true.
 
-    The cluster's files are in a folder, or on the block device *storage*; *more* are further
-    variables of the inventory.  *checkout* holds the version of the collection that is used.
+    *storage* is the folder or block device of the cluster, *timing* the value of
+    ``holdfast_timing``, *more* are further variables of the inventory.  *checkout* has the version
+    of the collection to use.
     """
 
     fence_timeout = 20.0
-    """Seconds that a call of a fence device may take."""
+    """Timeout of a fence device, in seconds."""
 
     def __init__(
         self,
@@ -96,11 +97,11 @@ class Deployment:
         self.more = more or {}
         self.folder = testbed.folder / "ansible"
         self.folder.mkdir(exist_ok=True)
-        # Not beside the testbed, which may stay while the code changes.
+        # Not in the lab's folder, as a testbed may be reused after the code has changed.
         self._archives = tempfile.TemporaryDirectory(prefix="holdfast-archives-")
         self.timing = {"fence_limit": 1000, **(timing or {})}
-        self.first_check: Played | None = None
-        self.first_run: Played | None = None
+        self.first_check: PlaybookRun | None = None
+        self.first_run: PlaybookRun | None = None
         self._write_inventory(fencing)
 
     def _write_inventory(self, fencing: bool) -> None:
@@ -141,18 +142,18 @@ class Deployment:
         document = {"holdfast": {"hosts": hosts, "vars": variables}}
         (self.folder / "inventory.json").write_text(json.dumps(document, indent=1))
 
-    def play(self, playbook: str, *options: str, checkout: Path | None = None) -> Played:
-        """Run a playbook of the collection, or of that in *checkout*, and return how it went."""
+    def play(self, playbook: str, *options: str, checkout: Path | None = None) -> PlaybookRun:
+        """Run a playbook of the collection, or of the one in *checkout*, and return its result."""
         used = checkout or self.checkout
         return self._run_playbook(used / "playbooks" / f"{playbook}.yml", options, used)
 
-    def play_tasks(self, name: str, host: str, tasks: Sequence[Mapping[str, Any]]) -> Played:
-        """Run *tasks* alone on one host, and return how it went; *name* is that of their file."""
+    def play_tasks(self, name: str, host: str, tasks: Sequence[Mapping[str, Any]]) -> PlaybookRun:
+        """Run *tasks* on one host from a file *name*.yml, and return the result."""
         book = self.folder / f"{name}.yml"
         book.write_text(json.dumps([{"hosts": host, "gather_facts": False, "tasks": list(tasks)}]))
         return self._run_playbook(book, (), CHECKOUT)
 
-    def _run_playbook(self, path: Path, options: Sequence[str], checkout: Path) -> Played:
+    def _run_playbook(self, path: Path, options: Sequence[str], checkout: Path) -> PlaybookRun:
         inventory = self.folder / "inventory.json"
         done = subprocess.run(
             [
@@ -181,22 +182,22 @@ class Deployment:
         )
         recap = [match for line in done.stdout.splitlines() if (match := RECAP.match(line))]
         changed = {match["node"]: int(match["changed"]) for match in recap}
-        return Played(done.returncode, changed, done.stdout)
+        return PlaybookRun(done.returncode, changed, done.stdout)
 
     def _shared_archives(self) -> dict[str, str]:
-        """Return variables for archives of modules that all runs share, for the nodes' Python."""
+        """Return environment variables that let all runs share their module archives."""
         *_layers, root = base(self.testbed.release)
         return shared_in(Path(self._archives.name), f"chroot {shlex.quote(str(root))} python3")
 
     def deploy_first(self) -> None:
-        """Deploy on machines that were only installed, after asking what that would do."""
+        """Deploy to freshly installed machines, after a run in check mode."""
         self.first_check = self.play("deploy", "--check")
         self.first_run = self.play("deploy")
-        assert self.first_run.status == 0, self.first_run.said[-4000:]
+        assert self.first_run.status == 0, self.first_run.output[-4000:]
 
     @contextmanager
     def no_fence_devices(self) -> Iterator[None]:
-        """Have no fence device on any node for a while: the file that names them is away."""
+        """Run the cluster without fence devices: their file is moved away on all nodes."""
         for node in self.testbed.nodes.values():
             node.run("mv", FENCE, f"{FENCE}.away")
         try:
@@ -209,7 +210,7 @@ class Deployment:
 
     @contextmanager
     def lease_proof(self, node: Node, value: bool) -> Iterator[None]:
-        """Have all nodes configured for a while with whether the lease of *node* is a proof."""
+        """Configure on all nodes whether an expired host lease of *node* is a proof."""
         self._set_lease_proof(node, value)
         try:
             yield
@@ -224,7 +225,7 @@ class Deployment:
             one.run("systemctl", "restart", "holdfast-crm")
 
     def status(self) -> dict[str, Any]:
-        """Return the status as the first node that can tell it sees it."""
+        """Return the status from the first node that shows it."""
         for node in self.testbed.nodes.values():
             try:
                 answer = node.run("holdfast", "status", "--json", check=False, timeout=20.0)
@@ -232,17 +233,17 @@ class Deployment:
                 continue
             if answer.stdout:
                 return json.loads(answer.stdout)
-        raise NoStatusError("no node tells the status")
+        raise NoStatusError("no node shows the status")
 
-    def wait_whole(self, timeout: float = 300.0) -> dict[str, Any]:
-        """Wait until all nodes are members, there is a manager, and all services are as configured.
+    def wait_healthy(self, timeout: float = 300.0) -> dict[str, Any]:
+        """Wait until all nodes are online, there is a manager, and all services are as configured.
 
-        Each is seen to be alive: of one that was reset just now nothing else tells that yet.
-        Fencing is rehearsed again, as the status says, where a device had no answer or a slow one.
+        The heartbeat of each node has to change: a node that was reset just now may still count as
+        online.  Fencing is rehearsed again, as the status advises, if a device did not answer.
         """
         first: dict[str, int] = {}
 
-        def whole() -> dict[str, Any] | None:
+        def healthy_status() -> dict[str, Any] | None:
             try:
                 status = self.status()
             except NoStatusError:
@@ -255,18 +256,18 @@ class Deployment:
             )
             if online and status["manager"]["active"]:
                 self._rehearse_again(status)
-            well = online and status["manager"]["active"] and not status["problems"]
-            return status if well and not status["under_way"] else None
+            healthy = online and status["manager"]["active"] and not status["problems"]
+            return status if healthy and not status["under_way"] else None
 
         try:
-            return wait_until(whole, timeout, "a cluster that is as configured")
+            return wait_until(healthy_status, timeout, "a healthy cluster")
         except TimeoutError as error:
             raise AssertionError(f"{error}: {json.dumps(self.status()['problems'])}") from error
 
     def _rehearse_again(self, status: Mapping[str, Any]) -> None:
-        """Rehearse what would fail by the last rehearsal; a node itself does ten minutes later.
+        """Rehearse the fencing that failed last time; a node itself repeats it after ten minutes.
 
-        The report is that of the node whose status it is.
+        The rehearsal runs on the node that showed *status*, as the report is that node's own.
         """
         failed = [
             name
@@ -285,14 +286,14 @@ class Deployment:
         book = [{"hosts": on.name, "gather_facts": False, "tasks": task}]
         (self.folder / "call.yml").write_text(json.dumps(book))
         played = self._run_playbook(self.folder / "call.yml", (), self.checkout)
-        assert played.status == 0, played.said[-3000:]
+        assert played.status == 0, played.output[-3000:]
 
     def remove(self, service: str) -> None:
-        """Declare that a service is gone, and wait until it is."""
+        """Remove a service, and wait until it is gone."""
         self.module("service", {"name": service, "state": "absent", "wait": True})
 
     def node_of(self, service: str) -> Node | None:
-        """Return the node on which a service is started, by the status."""
+        """Return the node on which a service is started by the status, None if on none."""
         found = self.status()["services"].get(service)
         if not found or found["state"] != "started":
             return None

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The first process of a lab: makes the lab's own /proc, /run and control groups, and reaps.
+"""The first process of a lab: mounts the lab's /proc, /run and control groups, and reaps.
 
 Called with the lab's folder and a command; the lab ends with that command.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from testbed.lab import CGROUP
 
 DISKS = "16G"
-"""The most that the disks of all nodes may take, in memory and only as far as it is written."""
+"""Limit for the disks of all nodes, which are sparse files in memory."""
 
 
 def main() -> int:
@@ -37,7 +37,7 @@ def _mount(*words: str) -> None:
 
 
 def _reap_until_end_of(command: Sequence[str]) -> int:
-    """Run *command*; meanwhile collect every process that lost its parent."""
+    """Run *command*, and reap orphaned processes meanwhile."""
     child = os.fork()
     if child == 0:
         os.execvp(command[0], list(command))

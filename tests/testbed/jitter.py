@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A cable on which each packet takes another while, so that later ones overtake earlier ones.
+"""A network cable with a random delay for each packet, so that packets overtake each other.
 
-The cable is taken off its bridge, and its packets are carried over by hand.  That needs no netem,
-which not every kernel has.  Packets are carried with what the kernel notes of their checksums and
-segments (packet(7), PACKET_VNET_HDR), which are not in them yet.
+The cable is taken off its bridge, and this process forwards its packets.  That needs no netem,
+which not every kernel has.  Packets are forwarded with the kernel's header for checksums and
+segmentation (packet(7), PACKET_VNET_HDR), as these are not done yet.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ SOL_PACKET, PACKET_VNET_HDR = 263, 15
 """From linux/if_packet.h; Python has no names for them."""
 
 LONGEST_PACKET = 70_000
-"""Bytes: a packet that the kernel has not cut into segments, with its headers."""
+"""Bytes of a packet before segmentation, with its headers."""
 
 IDLE = 0.05
-"""Seconds for which it waits for a packet."""
+"""Seconds to wait for a packet."""
 
 
 class Jitter(Background):
-    """Lets each packet to and from a node take up to *longest* seconds while it is entered."""
+    """Delays each packet to and from a node by up to *longest* seconds while it is entered."""
 
     pause = 0.0
 
@@ -63,7 +63,7 @@ class Jitter(Background):
             network.close_cable(self._node.name)
 
     def step(self) -> None:
-        """Take what came, and pass on what has been on its way for long enough."""
+        """Receive packets, and forward those whose delay is over."""
         now = time.monotonic()
         wait = min(self._on_the_way[0][0] - now, IDLE) if self._on_the_way else IDLE
         ready, _none, _none = select.select(list(self._ends), [], [], max(0.0, wait))
@@ -75,13 +75,13 @@ class Jitter(Background):
                 heapq.heappush(self._on_the_way, entry)
         while self._on_the_way and self._on_the_way[0][0] <= time.monotonic():
             *_when, end, packet = heapq.heappop(self._on_the_way)
-            # A node that is off has its end of the cable down.
+            # The cable of a node that is off is down.
             with suppress(OSError):
                 end.send(packet)
 
 
 def _tap(interface: str) -> socket.socket:
-    """Return a socket that gets all packets that come over an interface, and sends over it."""
+    """Return a socket that receives and sends raw packets of an interface."""
     Path(f"/proc/sys/net/ipv4/conf/{interface}/arp_ignore").write_text("8")
     tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     tap.setsockopt(SOL_PACKET, PACKET_VNET_HDR, 1)

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The room in which the testbed stands: namespaces of its own, from which nothing gets out.
+"""The lab: namespaces for a testbed, isolated from the machine.
 
-Processes, mounts and networks of a lab end with its first process, by the kernel.  Its
-control groups and its folder are taken away by a janitor that has a session of its own,
-so that they go too when whoever started the lab is killed, however that is done.  If even
-the janitor is killed, the next lab does its work.
+Processes, mounts and networks of a lab end with its first process.  A janitor process, in a session
+of its own, removes the control groups and the folder, also if the process that started the lab is
+killed.  If the janitor is killed too, the next lab cleans up.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 FOLDER = "HOLDFAST_LAB"
-"""Environment variable that names the lab's folder, for all that runs in it."""
+"""Environment variable with the lab's folder, for all processes in the lab."""
 
 PREFIX = "holdfast-lab-"
 PLACE = Path("/var/tmp")
 TESTS = Path(__file__).resolve().parent.parent
 CGROUP = Path("/sys/fs/cgroup")
-"""Where control groups are in a lab: those of the lab alone."""
+"""Control groups; in a lab only those of the lab."""
 
 NAMESPACES = ("--mount", "--net", "--pid", "--cgroup", "--ipc", "--uts")
 PR_SET_PDEATHSIG = 1
 CLEANING = 20.0
-"""Seconds for a lab to end once it is told to."""
+"""Seconds in which a lab has to end."""
 
 TOOLS = {
     "systemd-nspawn": "systemd-container",
@@ -47,11 +46,11 @@ TOOLS = {
     "ssh": "openssh-client",
     "ipmi_sim": "openipmi",
 }
-"""What a lab is made with, and Debian's package of each."""
+"""The programs that a lab needs, and Debian's package of each."""
 
 
 def missing() -> str:
-    """Return why there can be no lab here, "" if there can."""
+    """Return why this machine cannot run a lab, "" if it can."""
     if os.geteuid() != 0:
         return "the testbed needs root"
     for tool, package in TOOLS.items():
@@ -64,41 +63,41 @@ def missing() -> str:
 
 
 def folder() -> Path | None:
-    """Return the folder of the lab in which this process runs, None outside of any."""
+    """Return the folder of the lab of this process, None outside of a lab."""
     place = os.environ.get(FOLDER)
     return Path(place) if place else None
 
 
 def run(command: Sequence[str]) -> int:
-    """Run *command* in a new lab and return its exit status; nothing of the lab is left then."""
+    """Run *command* in a new lab, remove the lab, and return the exit status of the command."""
     sweep()
-    told, ours = os.pipe()
+    closed, ours = os.pipe()
     janitor = os.fork()
     if janitor == 0:
         os.close(ours)
         os.setsid()
-        os._exit(_keep(command, told))
-    os.close(told)
+        os._exit(_keep(command, closed))
+    os.close(closed)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, lambda *_arguments: os.close(ours))
-    # Whatever becomes of this process, the pipe's end tells the janitor.
+    # The janitor notices the end of this process by the end of the pipe.
     return os.waitstatus_to_exitcode(os.waitpid(janitor, 0)[1])
 
 
 def sweep() -> None:
-    """Take away what is left of labs whose janitor was killed."""
+    """Remove labs whose janitor was killed."""
     for old in PLACE.glob(f"{PREFIX}*"):
         try:
             with (old / "lock").open() as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 _take_away(old)
         except OSError:
-            # Its janitor is at work, or it is gone by now.
+            # Its janitor is alive, or it is gone.
             continue
 
 
-def _keep(command: Sequence[str], told: int) -> int:
-    """Be the janitor: run the lab until it ends or *told* does, then clean up."""
+def _keep(command: Sequence[str], closed: int) -> int:
+    """Be the janitor: run the lab until it ends or the pipe *closed* does, then clean up."""
     place = Path(tempfile.mkdtemp(prefix=PREFIX, dir=PLACE))
     place.chmod(0o755)
     (place / "lock").touch()
@@ -109,24 +108,24 @@ def _keep(command: Sequence[str], told: int) -> int:
     first = [sys.executable, "-m", "testbed.inside", str(place), *command]
     lab = subprocess.Popen(
         ["unshare", *NAMESPACES, "--fork", "--kill-child", *first],
-        # What stands for hardware loads this package, too.
+        # The simulated hardware imports this package, too.
         env={**os.environ, "PYTHONPATH": str(TESTS), FOLDER: str(place)},
         preexec_fn=lambda: _enter(group),
     )
     ended = os.pidfd_open(lab.pid)
-    select.select((told, ended), [], [])
+    select.select((closed, ended), [], [])
     _take_away(place)
     return lab.wait(CLEANING)
 
 
 def _enter(group: Path) -> None:
-    """Go into the lab's control group; die with the janitor."""
+    """Enter the lab's control group; die with the janitor."""
     (group / "cgroup.procs").write_text(str(os.getpid()))
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _take_away(place: Path) -> None:
-    """Kill all that is in a lab, and remove its control groups and its folder."""
+    """Kill all processes of a lab, and remove its control groups and its folder."""
     group = _outer_group(place)
     until = time.monotonic() + CLEANING
     while group.exists() and time.monotonic() < until:
@@ -137,7 +136,7 @@ def _take_away(place: Path) -> None:
 
 
 def remove_group(group: Path) -> None:
-    """Remove a control group and those below it, as far as no process is in them."""
+    """Remove a control group and those below it, unless they have a process."""
     for path, _folders, _files in os.walk(group, topdown=False):
         try:
             Path(path).rmdir()
@@ -146,6 +145,6 @@ def remove_group(group: Path) -> None:
 
 
 def _outer_group(place: Path) -> Path:
-    """Return the lab's control group as the machine sees it, in either layout."""
+    """Return the lab's control group outside of the lab, in either layout of cgroups."""
     unified = CGROUP / "unified"
     return (unified if unified.is_dir() else CGROUP) / place.name

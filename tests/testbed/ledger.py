@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The service of the testbed: a ledger on the shared storage, written by whoever asks over HTTP.
+"""The service of the testbed: a ledger on the shared storage with an HTTP server.
 
-Called with an address and the ledger's file.  A POST adds a line with its body, and is
-answered when that stands on the storage; meanwhile a line without one is added ten times a
-second.  With the address of an observer the process also sends a datagram there ten times a
-second, whatever the storage does.  Each line begins with the node and the process that wrote it.
-It runs on the nodes, with nothing but Python.
+Called with an address and the ledger's file.  A POST appends a line with its body, and is answered
+once the line is on the storage.  A line without a body is appended ten times a second.  With the
+address of an observer the process also sends it a datagram ten times a second, even while the
+storage hangs.  Each line begins with the node and the process that wrote it.  It runs on the nodes
+and needs only Python.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ BEAT = 0.1
 
 
 def process():
-    """Return this process's number and when it started, in ticks: a node that was restarted
-    gives the same numbers again."""
+    """Return this process's id and start time in ticks: a restarted node reuses process ids."""
     fields = Path("/proc/self/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return f"{os.getpid()}.{fields[19]}"
 
@@ -45,14 +44,14 @@ class Ledger:
             self.add("-")
             time.sleep(BEAT)
 
-    def show_life(self, observer, service):
-        """Send a datagram with the service and the process, again and again."""
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as mouth:
+    def announce(self, observer, service):
+        """Send a datagram with the service and the process to the observer, repeatedly."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
             while True:
                 try:
-                    mouth.sendto(f"{service} {self._owner}".encode(), (observer, OBSERVER_PORT))
+                    sender.sendto(f"{service} {self._owner}".encode(), (observer, OBSERVER_PORT))
                 except OSError:
-                    # Without a network nothing is seen; the ledger has it all the same.
+                    # Without a network the observer receives nothing; the ledger records it.
                     pass
                 time.sleep(BEAT)
 
@@ -82,7 +81,7 @@ def main():
     ledger = Ledger(path)
     for one in observer:
         words = (one, Path(path).stem)
-        threading.Thread(target=ledger.show_life, args=words, daemon=True).start()
+        threading.Thread(target=ledger.announce, args=words, daemon=True).start()
     server = ThreadingHTTPServer((address, PORT), handler(ledger))
     threading.Thread(target=ledger.beat, daemon=True).start()
     server.serve_forever()

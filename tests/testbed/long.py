@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All that takes too long for every run of the tests, one part after the other.
+"""The tests and measurements that take too long for each test run, one part after the other.
 
-Each part is a command of its own, which says what it found and ends with status 1 where a
-goal is missed; the others run all the same.  What they printed when we ran them last is in
-docs/testbed.md.  The whole takes about nine hours.
+Each part is a command of its own that prints its result and ends with status 1 if it misses a goal.
+The other parts run all the same.  Their last output is in docs/testbed.md.  All parts together take
+about nine hours.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 LONGEST = 4 * 3600.0
-"""Seconds for one part; the longest, two hours of random faults, takes a little more than that."""
+"""Seconds for one part; the longest is two hours of random faults."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One command, and what it shows."""
+    """A command, and what it shows."""
 
     shows: str
     command: Callable[[argparse.Namespace], Sequence[str]]
@@ -74,27 +74,33 @@ PARTS = {
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Give *parser* the options of the long run."""
+    """Add the options of the long run to *parser*."""
     parser.add_argument(
         "parts",
         nargs="*",
         metavar="PART",
         type=_part,
-        help=f"only these of {', '.join(PARTS)}",
+        help=f"run only these parts, of {', '.join(PARTS)}",
     )
-    parser.add_argument("--cuts", type=int, default=30, help="power cuts of each kind; 30")
-    parser.add_argument("--minutes", type=float, default=120.0, help="of the soak; 120")
+    parser.add_argument(
+        "--cuts", type=int, default=30, help="power cuts of each kind (default: 30)"
+    )
+    parser.add_argument(
+        "--minutes", type=float, default=120.0, help="duration of a soak (default: 120)"
+    )
 
 
 def _part(name: str) -> str:
     """Return *name* if it is that of a part; argparse shows the error."""
     if name not in PARTS:
-        raise argparse.ArgumentTypeError(f"'{name}' is none of {', '.join(PARTS)}")
+        raise argparse.ArgumentTypeError(
+            f"no such part: '{name}'; expected one of {', '.join(PARTS)}"
+        )
     return name
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the parts that are asked for; return 1 if one of them failed."""
+    """Run the selected parts, all by default; return 1 if one of them failed."""
     ended = []
     for name in options.parts or PARTS:
         sys.stdout.write(f"\n=== {name}: {PARTS[name].shows}\n")

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One machine while it has power: its disk, its watchdog, its way to the storage, and what boots.
+"""A machine while it has power: its disk, its watchdog, its path to the storage, and its system.
 
-Called with a node's number and the monotonic time at which its clock is to start, in the
-control group named after the node (see ``power.py``).  All of it stays there, so that the end of
-that group is the loss of power, with nothing left to run.  A machine that asks for a reboot
-restarts with a watchdog that is not armed, as hardware does.
+Called with a node's number and the monotonic time at which its clock starts, in the control group
+of the node (see ``power.py``).  All processes stay in that group, so killing the group cuts the
+power.  When the system reboots, the machine restarts with a disarmed watchdog, as hardware does.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from testbed.lab import CGROUP, folder
 HARDWARE = Path(__file__).resolve().parent.parent / "hardware"
 CLONE_NEWNS = 0x00020000
 REBOOT = 133
-"""What systemd-nspawn ends with under --keep-unit when the system in it asks for a reboot."""
+"""Exit status of systemd-nspawn --keep-unit when its system reboots."""
 
 STORAGE = "/srv/holdfast"
-"""Where the shared storage is on each node."""
+"""Mount point of the shared storage on each node."""
 
 DEVICE_WAIT = 10.0
 
@@ -35,7 +34,7 @@ def main() -> int:
     number, clock_start = int(sys.argv[1]), float(sys.argv[2])
     lab = folder()
     if lab is None:
-        raise SystemExit("A machine runs in a lab only.")
+        raise SystemExit("A machine runs only in a lab.")
     name = f"n{number}"
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS):
         raise SystemExit(os.strerror(ctypes.get_errno()))
@@ -53,13 +52,13 @@ def main() -> int:
         for place in ("watchdog", "storage", "root", "disk"):
             subprocess.run(["umount", "-l", str(here / place)], check=False)
         os.execv(sys.executable, [sys.executable, "-m", "testbed.machine", *sys.argv[1:]])
-    # What is left, itself too: the machine is off.
+    # Switch the machine off: kill all its processes, this one included.
     (CGROUP / name / "cgroup.kill").write_text("1")
     return 1
 
 
 def _mount_disk(here: Path) -> None:
-    """Mount the disk's image, and over the base what the disk has of its own."""
+    """Mount the disk, and its files as a layer on the base."""
     image = here / "disk.img"
     _wait_until_free(image)
     _run("mount", "-o", "loop", image, here / "disk")
@@ -72,7 +71,7 @@ def _mount_disk(here: Path) -> None:
 
 
 def _wait_until_free(image: Path) -> None:
-    """Wait until the kernel let go of a disk after a power cut: mounted twice it would break."""
+    """Wait until the kernel has released a disk after a power cut: mounted twice it breaks."""
     until = time.monotonic() + DEVICE_WAIT
     while subprocess.run(["losetup", "-j", image], capture_output=True, check=True).stdout:
         if time.monotonic() > until:
@@ -82,7 +81,7 @@ def _wait_until_free(image: Path) -> None:
 
 def _start_watchdog(here: Path, number: int) -> subprocess.Popen[bytes]:
     place = here / "watchdog"
-    # In the lab's own view of the mounts: this machine's must end with it.
+    # In the lab's mount namespace, as the one of this machine ends with the machine.
     outside = ("nsenter", "--mount=/proc/1/ns/mnt", "--")
     fired = (*outside, sys.executable, "-m", "testbed.power", "reset", str(number))
     script = HARDWARE / "watchdog.py"

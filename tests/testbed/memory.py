@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node short of memory: whoever needs a page waits until the kernel has taken one away.
+"""A node short of memory: each new page waits until the kernel has reclaimed another one.
 
-The node's processes get a memory group (cgroup v1) that is full, and stays so: a process in it
-reads a file larger than the group for as long as it lasts.
+The node's processes are moved to a memory group (cgroup v1).  A process in the group keeps it full:
+it reads a file larger than the group, again and again.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from testbed.background import Background
 from testbed.node import CALL, Node, wait_until
 
 LIMIT_MIB, FILE_MIB = 160, 256
-"""Room for the programs that a node starts, and a file that never has room in it."""
+"""Limit of the group, enough for a node's programs, and size of the file, larger than that."""
 
 
 def memory_groups() -> bool:
-    """Return whether this kernel has memory groups that can be mounted by themselves."""
+    """Return whether this kernel can mount memory groups separately (cgroup v1)."""
     rows = (line.split() for line in Path("/proc/cgroups").read_text().splitlines())
     return any(row[0] == "memory" and row[1] != "0" for row in rows)
 
 
 class ShortOfMemory(Background):
-    """Keeps all processes of a node in a memory *group* that is full while it is entered."""
+    """Keeps all processes of a node in a full memory *group* while it is entered."""
 
     pause = 0.5
 
@@ -54,7 +54,7 @@ class ShortOfMemory(Background):
             self._file.write(bytes(1 << 20))
         self._file.flush()
         os.fsync(self._file.fileno())
-        # Its pages are to be charged to the group, which reads them.
+        # Drop its pages, so that they are charged to the group that reads them.
         os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         for pid in self._node.command_lines():
             self._move(pid, self.group)
@@ -71,7 +71,7 @@ class ShortOfMemory(Background):
             self._file.close()
 
     def _leave(self) -> bool:
-        """Move all processes out, and return whether none is left: some may have forked."""
+        """Move all processes out, and return whether the group is empty: some may have forked."""
         inside = (self.group / "cgroup.procs").read_text().split()
         for pid in inside:
             self._move(int(pid), self._root)

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The networks of the lab: one of the cluster, one of the management boards, and their cables.
+"""The networks of the lab: one for the cluster, one for the management boards.
 
-Every node has a network namespace named after it, with ``eth0`` on the first bridge and
-``eth1`` on the second; the lab itself has an address on both.
+Every node has a network namespace of its name, with ``eth0`` on the bridge of the first network and
+``eth1`` on that of the second.  The lab has an address on both.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ CLUSTER, BOARDS = 0, 1
 """The two networks: 10.77.0.0/24 and 10.77.1.0/24."""
 
 BOTH, FROM_NODE, TO_NODE = "both", "from", "to"
-"""Which way a cable is cut."""
+"""The direction in which a cable is cut."""
 
 
 def address(network: int, number: int) -> str:
@@ -29,7 +29,7 @@ def board_address(number: int) -> str:
 
 
 def build(nodes: int) -> None:
-    """Lay all cables to nodes that have no power yet."""
+    """Create bridges, namespaces and cables of nodes that are off."""
     for network in (CLUSTER, BOARDS):
         bridge = f"br{network}"
         _ip("link", "add", bridge, "type", "bridge", "forward_delay", "0")
@@ -47,9 +47,9 @@ def build(nodes: int) -> None:
 
 
 def switch_off(number: int) -> None:
-    """Let a node's interfaces go dark, and forget every address that they were given.
+    """Set a node's interfaces down, and remove their addresses.
 
-    A machine with a kernel of its own has no namespace, and takes its interfaces with it.
+    A machine with a kernel of its own has no namespace; its interfaces end with it.
     """
     if not Path(f"/run/netns/n{number}").exists():
         return
@@ -59,7 +59,7 @@ def switch_off(number: int) -> None:
 
 
 def switch_on(number: int) -> None:
-    """Give a node's interfaces the addresses of its own, as they are after a reboot."""
+    """Set a node's interfaces up with their permanent addresses, as after a reboot."""
     switch_off(number)
     for network in (CLUSTER, BOARDS):
         own, end = f"{address(network, number)}/24", f"eth{network}"
@@ -68,7 +68,7 @@ def switch_on(number: int) -> None:
 
 
 def cut(name: str, network: int = CLUSTER, way: str = BOTH) -> None:
-    """Let nothing pass a node's cable, or nothing from it, or nothing to it."""
+    """Drop everything on a node's cable, or everything from the node, or to it."""
     heal(name, network)
     cable = _cable(name, network)
     if way == BOTH:
@@ -80,14 +80,14 @@ def cut(name: str, network: int = CLUSTER, way: str = BOTH) -> None:
 
 
 def lose(name: str, percent: int, network: int = CLUSTER) -> None:
-    """Let that many of a hundred packets get lost on a node's cable, in each direction."""
+    """Drop *percent* of the packets on a node's cable, in each direction."""
     heal(name, network)
     _nft("", _drop(_cable(name, network), percent))
     _nft(name, _drop(f"eth{network}", percent))
 
 
 def heal(name: str, network: int = CLUSTER) -> None:
-    """Let everything pass again."""
+    """Repair a node's cable."""
     cable = _cable(name, network)
     _nft("", f"add table netdev {cable}\ndelete table netdev {cable}\n")
     end = f"eth{network}"
@@ -96,7 +96,7 @@ def heal(name: str, network: int = CLUSTER) -> None:
 
 
 def open_cable(name: str, network: int = CLUSTER) -> tuple[str, str]:
-    """Take a node's cable off the bridge; return it and what is at the bridge in its place."""
+    """Take a node's cable off its bridge; return the cable and the interface in its place."""
     cable, here, there = _cable(name, network), f"{name}-open", f"{name}-bridge"
     _ip("link", "add", here, "type", "veth", "peer", "name", there)
     _ip("link", "set", cable, "nomaster")
@@ -106,18 +106,18 @@ def open_cable(name: str, network: int = CLUSTER) -> tuple[str, str]:
 
 
 def close_cable(name: str, network: int = CLUSTER) -> None:
-    """Put a cable that was opened to the bridge again."""
+    """Connect an opened cable to its bridge again."""
     _ip("link", "del", f"{name}-open")
     _ip("link", "set", _cable(name, network), "master", f"br{network}")
 
 
 def unplug_board(number: int) -> None:
-    """Take a management board off the network: who asks it hears nothing at all."""
+    """Take a management board off the network: it no longer answers."""
     _ip("address", "del", f"{board_address(number)}/24", "dev", f"br{BOARDS}")
 
 
 def plug_board(number: int) -> None:
-    """Bring a management board back to the network."""
+    """Connect a management board to the network again."""
     _ip("address", "replace", f"{board_address(number)}/24", "dev", f"br{BOARDS}")
 
 
@@ -126,7 +126,7 @@ def _cable(name: str, network: int) -> str:
 
 
 def _drop(interface: str, percent: int = 100) -> str:
-    """Return rules that drop what comes in over an interface, before anything looks at it."""
+    """Return rules that drop incoming packets of an interface before anything else."""
     rule = "drop" if percent == 100 else f"numgen random mod 100 < {percent} drop"
     return (
         f"table netdev {interface} {{\n"

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One node of the testbed as a test sees it: what can be asked of it and done to it."""
+"""A node of the testbed: its power, its faults, and commands on it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ENVIRONMENT = {
 }
 DISK = "3G"
 CALL = 60.0
-"""Seconds for a command in a node, unless the test says otherwise."""
+"""Seconds for a command on a node by default."""
 
 BOOT = 60.0
 
@@ -35,19 +35,19 @@ NO_UNLIMITED_MEMLOCK = "[Service]\nEnvironment=SANLOCK_PRIVILEGED=0\n"
 
 DAEMONS = ("holdfast-lrm.service", "holdfast-crm.service")
 CLOCKS = tuple(f"/run/systemd/system/{unit}.d" for unit in DAEMONS)
-"""Where it stands that a node's daemons read a wrong clock, until its next start."""
+"""Folders of the drop-ins that give a node's daemons a wrong clock until the next boot."""
 
 DEVICES = (
     "c /dev/loop-control 0660 root disk - 10:237\n"
     "c /dev/kvm 0660 root root - 10:232\n"
     + "".join(f"b /dev/loop{number} 0660 root disk - 7:{number}\n" for number in range(64))
 )
-"""Devices of a node, as of any machine: file systems in files of the shared storage need loop
-devices, and virtual machines KVM, which is there if it is on the machine of the testbed."""
+"""Devices of a node: loop devices for file systems in files on the shared storage, and KVM for
+virtual machines, if the machine of the testbed has it."""
 
 
 class Node:
-    """Node *number* of the lab whose folder is *lab*; ``name`` is n1, n2 and so on."""
+    """Node *number* of the lab in the folder *lab*; its ``name`` is n1, n2 and so on."""
 
     def __init__(self, lab: Path, number: int) -> None:
         self.number = number
@@ -58,7 +58,7 @@ class Node:
     def create(
         self, base: Sequence[Path], names: Mapping[str, str], key: str, clock_start: float
     ) -> None:
-        """Install the node: a fresh disk over *base*, and a clock that starts at a time."""
+        """Install the node: a blank disk on *base*, and a monotonic clock that starts at a time."""
         for name in ("disk", "root", "storage", "tree/upper/etc", "tree/upper/root/.ssh"):
             (self._here / name).mkdir(parents=True)
         for name in ("tree/work", "tree/upper/etc/systemd/system/sanlock.service.d"):
@@ -83,7 +83,7 @@ class Node:
         self.reinstall()
 
     def reinstall(self) -> None:
-        """Give the node, which is off, a fresh disk, as from the installer."""
+        """Give the node, which is off, a blank disk, as an installer does."""
         image = self._here / "disk.img"
         image.unlink(missing_ok=True)
         subprocess.run(
@@ -97,11 +97,11 @@ class Node:
         )
 
     def switch_on(self) -> None:
-        """Give the node power; ``wait_booted`` waits for it."""
+        """Switch the node on; ``wait_booted`` waits for it."""
         power.switch_on(self.number)
 
     def cut_power(self) -> None:
-        """Take the node's power away."""
+        """Cut the node's power."""
         power.cut(self.number)
 
     def reset(self) -> None:
@@ -109,7 +109,7 @@ class Node:
         power.reset(self.number)
 
     def shut_down(self) -> None:
-        """Shut the node down in an orderly way, and wait until it is off."""
+        """Shut the node down cleanly, and wait until it is off."""
         power.press_button(self.number)
 
     @property
@@ -118,7 +118,7 @@ class Node:
         return power.is_on(self.number)
 
     def boot_id(self) -> int:
-        """Return what is another number at each start of the node, 0 while it is off."""
+        """Return a number that is different after each start of the node, 0 while it is off."""
         try:
             return power.first_process(self.number)
         except ProcessLookupError:
@@ -137,38 +137,38 @@ class Node:
         power.freeze(self.number)
 
     def thaw(self) -> None:
-        """Let a system that hangs go on."""
+        """Let a frozen system continue."""
         power.freeze(self.number, False)
 
     def pause(self) -> None:
-        """Let the whole machine stand still, its watchdog too."""
+        """Pause the whole machine, with its watchdog."""
         power.pause(self.number)
 
     def resume(self) -> None:
-        """Let a machine that was paused go on."""
+        """Resume a paused machine."""
         power.pause(self.number, False)
 
     def cut_network(self, way: str = network.BOTH, which: int = network.CLUSTER) -> None:
-        """Cut the node's cable, in one direction or both."""
+        """Cut the node's network cable, in one direction or both."""
         network.cut(self.name, which, way)
 
     def lose_packets(self, percent: int) -> None:
-        """Let that many of a hundred packets of the node's cable get lost, in each direction."""
+        """Lose *percent* of the packets on the node's network cable, in each direction."""
         network.lose(self.name, percent)
 
     def heal_network(self, which: int = network.CLUSTER) -> None:
-        """Repair the node's cable."""
+        """Repair the node's network cable."""
         network.heal(self.name, which)
 
     def storage(self, word: str) -> None:
-        """Set what becomes of this node's storage operations: ok, hang, fail or slow:SECONDS."""
+        """Set how this node's storage behaves: ok, hang, fail or slow:SECONDS."""
         new = self._here / "path.new"
         new.write_text(word)
         new.rename(self._here / "path")
 
     def fill_disk(self) -> None:
-        """Leave not one free block on the node's own disk."""
-        # What it gives away unwritten, then the rest: to write all of it may take minutes.
+        """Fill the node's own disk to the last block."""
+        # Allocate most of it unwritten, as writing all of it may take minutes.
         free = "$(df -B1 --output=avail /var/tmp | tail -n 1)"
         script = f"fallocate -l {free} /var/tmp/filler; cat /dev/zero >>/var/tmp/filler"
         self.run("sh", "-c", script, check=False, timeout=5 * CALL)
@@ -178,9 +178,9 @@ class Node:
         self.run("rm", "-f", "/var/tmp/filler")
 
     def skew_clock(self, by: str) -> None:
-        """Let the clock of the wall be wrong for the node's daemons, by as much as +1d or -2h.
+        """Make the wall clock wrong for the node's daemons, for example by +1d or -2h.
 
-        All nodes have the kernel's clock; what these daemons read of it is bent.
+        All nodes share the kernel's clock, so only what the daemons read is changed.
         """
         fake = self.run("sh", "-c", "echo /usr/lib/*/faketime/libfaketime.so.1").stdout.strip()
         wrong = f"LD_PRELOAD={fake} FAKETIME={by} FAKETIME_DONT_FAKE_MONOTONIC=1"
@@ -198,17 +198,17 @@ class Node:
     def _restart_daemons(self) -> None:
         self.run("systemctl", "daemon-reload")
         for unit in DAEMONS:
-            # One after the other, as one of them is to answer for the node.
+            # One after the other, as one of them has to answer for the node.
             self.run("systemctl", "restart", unit)
 
     def kill(self, unit: str, number: signal.Signals = signal.SIGKILL) -> None:
-        """Send a signal to the main process of a unit and to nothing else."""
+        """Send a signal to the main process of a unit only."""
         self.run("systemctl", "kill", "--kill-whom=main", f"--signal={number.name}", unit)
 
     def run(
         self, *words: str, check: bool = True, timeout: float = CALL, text: str | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command in the node, as its root; not over the network."""
+        """Run a command on the node as root, without the network."""
         first = power.first_process(self.number)
         return subprocess.run(
             ["nsenter", "-t", str(first), *NAMESPACES, "--", *words],
@@ -221,24 +221,24 @@ class Node:
         )
 
     def holdfast(self, *words: str) -> Any:
-        """Return what a subcommand of ``holdfast`` answers as JSON."""
+        """Return the JSON output of a subcommand of ``holdfast``."""
         return json.loads(self.run("holdfast", *words, check=False).stdout)
 
     def unit_state(self, unit: str) -> str:
-        """Return a unit's state as systemd tells it: active, failed and so on."""
+        """Return the state of a systemd unit: active, failed and so on."""
         return self.run("systemctl", "is-active", unit, check=False).stdout.strip()
 
     def main_process(self, unit: str) -> int:
-        """Return the number that a unit's main process has in the node, 0 if it has none."""
+        """Return the process id of a unit's main process on the node, 0 if it has none."""
         shown = self.run("systemctl", "show", "-P", "MainPID", unit)
         return int(shown.stdout.strip() or 0)
 
     def journal(self, *words: str) -> str:
-        """Return the node's journal of this boot, as *words* of journalctl choose."""
+        """Return the node's journal of this boot; *words* are options of journalctl."""
         return self.run("journalctl", "-b", "--no-pager", "-o", "short-precise", *words).stdout
 
     def console(self) -> str:
-        """Return what the node's machine said itself."""
+        """Return the console output of the node's machine."""
         return (self._here / "console").read_text(errors="replace")
 
     def watchdog_fired(self) -> int:
@@ -246,7 +246,7 @@ class Node:
         return (self._here / "watchdog.log").read_text().count("fired ")
 
     def command_lines(self) -> dict[int, list[str]]:
-        """Return the command line of each of the node's processes, by the lab's numbers."""
+        """Return the command lines of the node's processes by process id in the lab."""
         found = {}
         for pid in power.processes(self.number):
             try:
@@ -257,7 +257,7 @@ class Node:
         return found
 
     def answers(self) -> bool:
-        """Return whether the node's system answers over the network, by its ssh."""
+        """Return whether the node's sshd answers over the network."""
         try:
             with socket.create_connection((self.address, 22), timeout=1.0) as talk:
                 return talk.recv(4) == b"SSH-"
@@ -268,7 +268,8 @@ class Node:
 def wait_until(condition: Callable[[], Any], timeout: float, what: str) -> Any:
     """Wait until *condition* returns something true, and return that.
 
-    One that takes long is asked less often, so that waiting takes no CPU time from the nodes.
+    The longer a call takes, the longer the pause after it, so that the nodes keep the processors.
+    Raises ``TimeoutError`` with *what* after *timeout* seconds.
     """
     until = time.monotonic() + timeout
     while True:
@@ -282,5 +283,5 @@ def wait_until(condition: Callable[[], Any], timeout: float, what: str) -> Any:
 
 
 def hold_still(seconds: float) -> None:
-    """Let time pass in which something must not happen."""
+    """Let time pass in which something must not happen, or a fault lasts."""
     time.sleep(seconds)

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The power switches of the nodes, for the tests, for the management boards and for the watchdogs.
+"""The power switches of the nodes, for tests, management boards and watchdogs.
 
-Called as a program with ``reset`` and a node's number (by its watchdog), or with a number
-and what ipmi_sim asks (by its management board).
+A node's watchdog calls it as a program with ``reset`` and the node's number, its management board
+(ipmi_sim) with the number and the board's command.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from testbed import lab, network
 from testbed.lab import CGROUP
 
 CUT = 10.0
-"""Seconds after which a machine without power must be gone."""
+"""Seconds in which the processes of a machine without power must end."""
 
 SHUTDOWN = 90.0
 POWER_BUTTON = signal.SIGRTMIN + 4
@@ -30,18 +30,18 @@ POWER_BUTTON = signal.SIGRTMIN + 4
 
 
 def is_on(number: int) -> bool:
-    """Return whether anything of a machine runs."""
+    """Return whether a machine is on: any of its processes runs."""
     return _is_populated(_group(number))
 
 
 def switch_on(number: int) -> None:
-    """Give a machine power; nothing happens if it has it."""
+    """Switch a machine on, if it is off."""
     with _switch(number):
         _on(number)
 
 
 def cut(number: int) -> None:
-    """Take a machine's power away: not one more instruction is run."""
+    """Cut a machine's power: it runs no further instruction."""
     with _switch(number):
         _off(number)
 
@@ -54,7 +54,7 @@ def reset(number: int) -> None:
 
 
 def press_button(number: int) -> None:
-    """Have a machine shut down, and wait until it is off."""
+    """Press the power button: shut a machine down, and wait until it is off."""
     os.kill(first_process(number), POWER_BUTTON)
     until = time.monotonic() + SHUTDOWN
     while is_on(number):
@@ -64,9 +64,9 @@ def press_button(number: int) -> None:
 
 
 def freeze(number: int, frozen: bool = True) -> None:
-    """Let the system of a machine hang, or go on; its hardware is not touched.
+    """Freeze the system of a machine, but not its hardware, or let it continue.
 
-    Raises ``ProcessLookupError`` when it has none at the moment.
+    Raises ``ProcessLookupError`` if no system runs.
     """
     try:
         (_group(number) / "payload" / "cgroup.freeze").write_text(str(int(frozen)))
@@ -75,9 +75,9 @@ def freeze(number: int, frozen: bool = True) -> None:
 
 
 def pause(number: int, paused: bool = True) -> None:
-    """Let a whole machine stand still, its watchdog too, or go on: as a hypervisor does.
+    """Pause a whole machine with its watchdog, as a hypervisor does, or resume it.
 
-    Its clocks do not stop.  Raises ``ProcessLookupError`` when it is off.
+    Its clocks do not stop.  Raises ``ProcessLookupError`` if the machine is off.
     """
     try:
         (_group(number) / "cgroup.freeze").write_text(str(int(paused)))
@@ -86,7 +86,7 @@ def pause(number: int, paused: bool = True) -> None:
 
 
 def first_process(number: int) -> int:
-    """Return the process that is number 1 in a node; ``ProcessLookupError`` if there is none."""
+    """Return the init process of a node; ``ProcessLookupError`` if there is none."""
     for pid in _members(number):
         if _number_within(pid) == 1:
             return pid
@@ -94,17 +94,17 @@ def first_process(number: int) -> int:
 
 
 def processes(number: int) -> list[int]:
-    """Return the processes of a node's system, as the lab numbers them."""
+    """Return the process ids of a node's system in the lab."""
     return sorted(_members(number))
 
 
 def in_group(group: Path) -> tuple[str, ...]:
-    """Return the words before a command that has to be in a control group before it runs."""
+    """Return a command prefix that enters a control group before the command runs."""
     return ("sh", "-c", 'echo $$ > "$0" && exec "$@"', str(group / "cgroup.procs"))
 
 
 def empty(group: Path) -> None:
-    """Kill all that is in a control group, and wait until it is gone."""
+    """Kill all processes of a control group, and wait until they are gone."""
     (group / "cgroup.kill").write_text("1")
     until = time.monotonic() + CUT
     while _is_populated(group):
@@ -126,7 +126,7 @@ def _group(number: int) -> Path:
 
 @contextmanager
 def _switch(number: int) -> Iterator[None]:
-    """Have a machine's switch alone: its board, its watchdog and a test may want it at once."""
+    """Lock a machine's switch: its board, its watchdog and a test may use it at once."""
     with (_here(number) / "switch").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -135,7 +135,7 @@ def _switch(number: int) -> Iterator[None]:
 def _here(number: int) -> Path:
     place = lab.folder()
     if place is None:
-        raise SystemExit("There are machines in a lab only.")
+        raise SystemExit("Machines run only in a lab.")
     return place / f"n{number}"
 
 
@@ -145,13 +145,13 @@ def _on(number: int) -> None:
     lab.remove_group(_group(number))
     _group(number).mkdir(exist_ok=True)
     here = _here(number)
-    # Module and arguments of the program that is the machine while it has power.
+    # Module and arguments of the program that runs while the machine has power.
     words = (here / "start").read_text().split()
-    # One that joined its group by itself would count as off until then, be missed by a power
-    # cut, and get a second one beside it.
+    # A program that entered the group by itself would count as off until then: a power cut would
+    # miss it, and a second one would be started.
     join = in_group(_group(number))
     with (here / "console").open("ab") as console:
-        # Twice removed, so that the lab's first process collects it.
+        # Detached, so that the lab's first process reaps it.
         subprocess.run(
             [*join, "setsid", "--fork", sys.executable, "-m", *words],
             stdin=subprocess.DEVNULL,
@@ -171,7 +171,7 @@ def _off(number: int) -> None:
 
 
 def _members(number: int) -> Iterator[int]:
-    """Give the processes of a node's system; groups that go meanwhile have none any more."""
+    """Yield the processes of a node's system, without groups that end meanwhile."""
     for folder, _folders, _files in os.walk(_group(number) / "payload"):
         try:
             yield from map(int, Path(folder, "cgroup.procs").read_text().split())
@@ -180,7 +180,7 @@ def _members(number: int) -> Iterator[int]:
 
 
 def _number_within(pid: int) -> int:
-    """Return the number that a process has in its innermost namespace."""
+    """Return the id of a process in its innermost process namespace."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -190,7 +190,7 @@ def _number_within(pid: int) -> int:
 
 
 def _board(number: int, operation: str, words: list[str]) -> int:
-    """Answer ipmi_sim: what a machine's power is, or do with it what was asked."""
+    """Answer ipmi_sim: print the state of a machine's power, or change it."""
     if operation == "get":
         values = {"power": int(is_on(number)), "boot": "default"}
         for word in words:
@@ -208,7 +208,7 @@ def _board(number: int, operation: str, words: list[str]) -> int:
 
 def main() -> int:
     if sys.argv[1] == "reset":
-        # Out of the machine's group first: this must outlive its loss of power.
+        # Leave the machine's group first: this process must survive the power cut.
         (CGROUP / "cgroup.procs").write_text(str(os.getpid()))
         reset(int(sys.argv[2]))
         return 0

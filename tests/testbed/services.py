@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What runs on the testbed's cluster, and who looks whether it does.
+"""The services on the testbed's cluster, their client and their observer.
 
-A service is an address of its own and a ledger on the shared storage (``ledger.py``).  A
-client in the lab writes to the ledger at that address; an observer in the lab reads the
-process tables of all nodes.  Neither knows anything of the cluster.
+A service is an address of its own and a ledger on the shared storage (``ledger.py``).  The client
+writes to the ledger at that address.  The observer reads the process tables of all nodes.  Both run
+in the lab, outside the nodes, and use nothing of the cluster.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ CLIENT_PAUSE = 0.05
 """Seconds between two entries of the client."""
 
 OBSERVER_PAUSE = 0.05
-"""Seconds between two looks of the observer, each of which takes about 3 ms of CPU time."""
+"""Seconds between two observations; each takes about 3 ms of CPU time."""
 
 
 def address(service: str) -> str:
-    """Return the address that belongs to a service wherever it runs."""
+    """Return the address of a service, the same on each node."""
     return network.address(network.CLUSTER, 100 + SERVICES.index(service))
 
 
 def mark(service: str) -> str:
-    """Return a word that stands in the command lines of a service's processes alone."""
+    """Return a word that only the command lines of the service's processes contain."""
     return f"service-{service}"
 
 
 def declare_services(deployment: Deployment) -> None:
-    """Declare the services, on two nodes; what is declared already is left as it is."""
+    """Declare the services, on two nodes, unless they are declared already."""
     if set(SERVICES) <= set(deployment.status()["services"]):
         return
     for node in deployment.testbed.nodes.values():
@@ -59,25 +59,25 @@ def declare_services(deployment: Deployment) -> None:
 
 
 def install_program(node: Node) -> None:
-    """Install on a node what the services run there."""
+    """Install the program of the services on a node."""
     node.run("sh", "-c", f"cat >{PROGRAM}", text=LEDGER.read_text())
 
 
 def busy_node(deployment: Deployment, *, managing: bool) -> Node:
-    """Return a node that has a service and is, or is not, the manager's."""
+    """Return a node that runs a service, and that has the manager (*managing*) or does not."""
     for _turn in range(6):
-        status = deployment.wait_whole()
+        status = deployment.wait_healthy()
         manager = status["manager"]["node"]
         for name, observed in status["nodes"].items():
             if observed["services"] and (name == manager) == managing:
                 return deployment.testbed.nodes[name]
-        # The manager runs nothing: let another be it.
+        # The manager's node runs no service: make another node the manager.
         deployment.testbed.nodes[manager].run("systemctl", "restart", "holdfast-crm")
-    raise AssertionError("no such node has services")
+    raise AssertionError("no such node runs a service")
 
 
 def ledger_path(service: str, testbed: Testbed) -> str:
-    """Return where a service has its ledger, as nodes see it."""
+    """Return the path of a service's ledger on the nodes."""
     return f"{testbed.data_folder(service)}/{mark(service)}.log"
 
 
@@ -106,7 +106,7 @@ def resources(service: str, testbed: Testbed) -> list[dict[str, Any]]:
 
 
 def answers(service: str, timeout: float = 0.5, entry: str | None = None) -> bool:
-    """Return whether a service answers a client, who has an *entry* for the ledger or only asks."""
+    """Return whether a service answers a read, or accepts an *entry* for its ledger."""
     connection = http.client.HTTPConnection(address(service), PORT, timeout=timeout)
     try:
         connection.request("GET" if entry is None else "POST", "/", body=entry)
@@ -120,8 +120,8 @@ def answers(service: str, timeout: float = 0.5, entry: str | None = None) -> boo
 class Client(Background):
     """Writes numbers into a service's ledger, one after the other.
 
-    ``acknowledged`` are those whose writing was confirmed, the last one at ``last`` by the lab's
-    monotonic clock; ``longest`` is the longest time without a confirmation, in seconds.
+    ``acknowledged`` are the confirmed entries, ``last`` is the time of the last confirmation by the
+    lab's monotonic clock, ``longest`` the longest time without one in seconds.
     """
 
     pause = CLIENT_PAUSE
@@ -136,7 +136,7 @@ class Client(Background):
         self.acknowledged: list[str] = []
 
     def lost(self, testbed: Testbed) -> list[str]:
-        """Return what was acknowledged and does not stand in the ledger."""
+        """Return the acknowledged entries that are not in the ledger."""
         present = {line[3] for line in ledger(testbed, self._service)}
         return [entry for entry in self.acknowledged if entry not in present]
 
@@ -154,7 +154,7 @@ class Client(Background):
 
 @dataclass
 class Sighting:
-    """A service seen on several nodes at once: when, by the lab's monotonic clock, and where."""
+    """A service on several nodes at once: when, by the lab's monotonic clock, and where."""
 
     service: str
     at: float
@@ -162,10 +162,10 @@ class Sighting:
 
 
 class Observer(Background):
-    """Looks at the processes of every node from outside, all the time.
+    """Reads the processes of every node from outside, again and again.
 
-    ``twice`` are the sightings of a service that was active on more than one node at one
-    instant: its processes of both were alive before and after the look.
+    ``overlaps`` has the observations of a service that was active on more than one node at the same
+    time: its processes on both nodes were alive before and after the observation.
     """
 
     pause = OBSERVER_PAUSE
@@ -173,36 +173,36 @@ class Observer(Background):
     def __init__(self, testbed: Testbed) -> None:
         super().__init__()
         self._testbed = testbed
-        self.twice: list[Sighting] = []
-        self.looks = 0
+        self.overlaps: list[Sighting] = []
+        self.observations = 0
 
     def where(self, service: str) -> dict[str, list[int]]:
-        """Return the processes of a service by node, as they are now."""
+        """Return the current processes of a service by node."""
         return _processes_of(service, self._command_lines())
 
     def step(self) -> None:
-        """Look once at all nodes for each service."""
+        """Observe all nodes once for each service."""
         lines = self._command_lines()
         for service in SERVICES:
             self._judge(service, _processes_of(service, lines))
-        self.looks += 1
+        self.observations += 1
 
     def _command_lines(self) -> dict[str, dict[int, list[str]]]:
         """Return the command line of each process by node and process."""
         return {node.name: node.command_lines() for node in self._testbed.nodes.values()}
 
     def _judge(self, service: str, found: dict[str, list[int]]) -> None:
-        """Record a service whose processes on several nodes are still alive."""
+        """Record a service with living processes on several nodes."""
         if len(found) < 2:
             return
-        # One that ended during the look was not there at the same instant.
+        # A process that ended during the observation was not there at the same time.
         alive = sorted(name for name, pids in found.items() if any(map(_lives, pids)))
         if len(alive) > 1:
-            self.twice.append(Sighting(service, time.monotonic(), tuple(alive)))
+            self.overlaps.append(Sighting(service, time.monotonic(), tuple(alive)))
 
 
 def _processes_of(service: str, lines: dict[str, dict[int, list[str]]]) -> dict[str, list[int]]:
-    """Return the processes of a service by node; nodes without one are left out."""
+    """Return the processes of a service by node, without nodes that have none."""
     found = {
         node: [pid for pid, words in one.items() if _is_of(service, words)]
         for node, one in lines.items()
@@ -211,7 +211,7 @@ def _processes_of(service: str, lines: dict[str, dict[int, list[str]]]) -> dict[
 
 
 def _is_of(service: str, words: list[str]) -> bool:
-    """Return whether a process is the service itself, not an agent that looks after it."""
+    """Return whether a process is the service itself, not its agent."""
     return words[:1] == ["python3"] and mark(service) in " ".join(words[1:])
 
 
@@ -229,10 +229,10 @@ def ledger(testbed: Testbed, service: str) -> list[list[str]]:
 
 
 def owners_in_turn(testbed: Testbed, service: str) -> bool:
-    """Return whether no process wrote into a ledger again after another one had begun to."""
+    """Return whether no process wrote to a ledger again after another process had begun to."""
     owners = [tuple(line[:2]) for line in ledger(testbed, service)]
     stretches = [one for one, before in zip(owners, [None, *owners]) if one != before]
     if len(stretches) == len(set(stretches)):
         return True
-    print(f"{service} was written to by these, one after the other: {stretches}")
+    print(f"processes that wrote to {service}, in order: {stretches}")
     return False

@@ -2,184 +2,70 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A long run of random faults against a deployed cluster, judged from outside.
 
-A seed gives the same faults in the same order.  While they come and go, observers look at the
-services of all nodes and a client writes into each service.  What must never be so ends the run:
-a service on two nodes at once, a ledger with two owners at a time, a lost entry that was
-acknowledged, damaged data, a fence or a reset of a node to which nothing was done that can be a
-reason for it, or a service without an answer for longer than the fault explains.
-
-What the faults are is the lab's: ``testbed.soak_faults``, ``vmlab.soak``.
+A seed gives the same faults in the same order.  Observers watch the services of all nodes
+meanwhile, and a client writes to each service.  The run ends at the first violation: a service on
+two nodes at once, a ledger with two owners at a time, an acknowledged entry that is lost, damaged
+data, a fence or a reset of a node that no fault justifies, or an outage of a service that is longer
+than the fault explains.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import random
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any, Protocol
+from typing import Protocol
 
 from testbed.deployment import Deployment
+from testbed.fault import Fault, Reach
 from testbed.node import Node, hold_still, wait_until
-from testbed.services import SERVICES, Client, answers, install_program, owners_in_turn
+from testbed.services import SERVICES, Client, answers, owners_in_turn
 
 REST = (2.0, 10.0)
-"""Seconds between two faults: from one that hits a cluster still at work to one at rest."""
+"""Seconds between two faults, drawn at random: from a cluster that still works to one at rest."""
 
 AFTERMATH = 90.0
-"""Seconds after a fault in which its node may still be fenced for it: host-dead, and as much again
-for what came between."""
+"""Seconds after a fault in which its node may still be fenced for it: twice the time until its host
+lease counts as dead."""
 
-ALWAYS = math.inf
-
-ANSWERS = 10.0
-"""Seconds for which a node without storage is not fenced: it answers over the network until its
-host lease fails.  That is 16 s after it was renewed last, as it is every 4 s."""
-
-GONE = (ProcessLookupError, subprocess.CalledProcessError)
-"""What is raised by a command in a node that is off by now, or for a process that has ended."""
+NODE_GONE = (ProcessLookupError, subprocess.CalledProcessError)
+"""Raised by a command on a node that is off, or for a process that has ended."""
 
 
-class Reach(Enum):
-    """To whom a fault is done."""
+class Observer(AbstractContextManager["Observer"], Protocol):
+    """Watches where services are active while it is entered."""
 
-    NODE = "one node"
-    STORAGE = "the storage of all"
-    """Each node may be reset by its own watchdog, and none fenced."""
-    SITE = "all nodes"
-
-
-@dataclass(frozen=True)
-class Fault:
-    """Something done to one node, or to all, for some seconds, and how it is ended.
-
-    *bound* is for how many seconds a service may be without an answer for it, on a busy machine;
-    where the fault itself *cuts_clients_off* that counts from its end.  One that lasts less than
-    *harmless* seconds is no reason for a fence or a reset.  One that *smoulders* shows only when
-    all seems to be well again, and adds to what is done meanwhile.  *during* is what goes on all
-    the time until it ends.
-    """
-
-    name: str
-    bound: float
-    longest: float
-    begin: Callable[[Any, Any], None] = lambda deployment, node: None
-    end: Callable[[Any, Any], None] = lambda deployment, node: None
-    during: Callable[[Any], AbstractContextManager[object]] = lambda node: nullcontext()
-    reach: Reach = Reach.NODE
-    harmless: float = 0.0
-    cuts_clients_off: bool = False
-    smoulders: bool = False
+    observations: int
+    """How many observations it has made."""
+    overlaps: Sequence[object]
+    """The observations of a service that was active on several nodes at once."""
 
 
-def thaw(_deployment: Deployment, node: Node) -> None:
-    """Let a node go on that hangs, if it was not fenced meanwhile."""
-    try:
-        node.thaw()
-    except ProcessLookupError:
-        return
-
-
-def cut_off(name: str, way: str, bound: float, longest: float = 40.0) -> Fault:
-    """Return the fault that a node's cable is cut one way or both."""
-    return Fault(
-        name,
-        bound,
-        longest,
-        lambda deployment, node: node.cut_network(way),
-        lambda deployment, node: node.heal_network(),
-        harmless=ALWAYS,
-        cuts_clients_off=True,
-    )
-
-
-def kill(unit: str, bound: float, **more: Any) -> Fault:
-    """Return the fault that the main process of a unit is killed."""
-    name = unit.removeprefix("holdfast-")
-    shown = name.upper() if name != unit else name
-    return Fault(
-        f"{shown} killed",
-        bound,
-        0.0,
-        lambda deployment, node: node.kill(f"{unit}.service"),
-        **more,
-    )
-
-
-def disk_full(bound: float) -> Fault:
-    """Return the fault that a node's own disk is full."""
-    return Fault(
-        "disk full",
-        bound,
-        20.0,
-        lambda deployment, node: node.fill_disk(),
-        lambda deployment, node: node.free_disk(),
-        harmless=ALWAYS,
-    )
-
-
-def reinstalled(
-    bound: float, attach: Callable[[Any, Any], None] = lambda deployment, node: None
-) -> Fault:
-    """Return the fault that a node has a blank disk, and is deployed to under its name again.
-
-    *attach* gives it the shared storage.
-    """
-
-    def begin(_deployment: Deployment, node: Node) -> None:
-        node.cut_power()
-        node.reinstall()
-
-    def end(deployment: Deployment, node: Node) -> None:
-        def is_given_up() -> bool:
-            return not deployment.status()["nodes"][node.name]["services"]
-
-        wait_until(is_given_up, bound, f"that {node.name} has no service any more")
-        node.switch_on()
-        node.wait_booted()
-        attach(deployment, node)
-        install_program(node)
-        played = deployment.play("deploy")
-        if played.status:
-            raise Wrong(f"{node.name} could not be deployed to again: {played.said[-3000:]}")
-
-    return Fault("node reinstalled", bound, 20.0, begin, end)
-
-
-class Watcher(AbstractContextManager["Watcher"], Protocol):
-    """Looks where services are while it is entered."""
-
-    looks: int
-    twice: Sequence[object]
-    """What it has seen of one that was active on several nodes at once."""
-
-
-class Writing(AbstractContextManager["Writing"], Protocol):
-    """Writes into a service while it is entered."""
+class Writer(AbstractContextManager["Writer"], Protocol):
+    """Writes to a service while it is entered."""
 
     last: float
-    """When it got the last confirmation, by the monotonic clock."""
+    """Time of the last confirmation, by the monotonic clock."""
     longest: float
-    """The longest time without one, in seconds."""
+    """The longest time without a confirmation, in seconds."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A service, and the client that writes into it.
+    """A service, and the client that writes to it.
 
-    It *answers* a client that only asks; *count* tells how much was acknowledged, and *lost* what
-    of that is not there, or what is damaged.  *more* is for how many seconds longer than a ledger
-    it may be without an answer.
+    *answers* returns whether the service answers a read.  *count* returns how much was
+    acknowledged, as text, and *lost* what of it is missing or damaged.  *more* is how many seconds
+    longer than a ledger the service may take to come back.
     """
 
-    client: Writing
+    client: Writer
     answers: Callable[[], bool]
     count: Callable[[], str]
     lost: Callable[[], Sequence[object]]
@@ -187,7 +73,7 @@ class Workload:
 
 
 def ledgers(deployment: Deployment, timeout: float = 0.5) -> dict[str, Workload]:
-    """Return the ledgers of the lab's services, which answer within *timeout* s, by service."""
+    """Return the lab's ledgers by service; each has to answer within *timeout* seconds."""
     return {service: _ledger(deployment, service, timeout) for service in SERVICES}
 
 
@@ -201,108 +87,131 @@ def _ledger(deployment: Deployment, service: str, timeout: float) -> Workload:
     )
 
 
-class Wrong(Exception):
-    """Something was so that must never be so."""
+class Violation(Exception):
+    """The cluster did what it must never do."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One fault of a soak: when it began (seconds since 1970), on which node, for how long."""
+
+    number: int
+    fault: Fault
+    node: Node
+    duration: float
+    since: float
+    boots: Mapping[str, int]
+    """The boot id of each node when the fault began."""
+
+    def __str__(self) -> str:
+        """Return the fault as the log of the soak names it."""
+        where = self.node.name if self.fault.reach is Reach.NODE else "all"
+        return f"{self.number:4d}  {self.fault.name} ({where}, {self.duration:.0f} s)"
 
 
 class Soak:
-    """One run over a deployed cluster with services, by the random numbers of one seed."""
+    """A run of random faults, drawn with one seed, over a deployed cluster with services."""
 
     def __init__(
         self,
         deployment: Deployment,
         seed: int,
         faults: Sequence[Fault],
-        watchers: Sequence[Watcher],
+        observers: Sequence[Observer],
         workloads: Mapping[str, Workload],
         bound: float,
     ) -> None:
-        """After each of *faults* all has to be as configured again within *bound* seconds."""
+        """The cluster has to be healthy again within *bound* seconds after each of *faults*."""
         self._deployment = deployment
         self._random = random.Random(seed)
-        self._faults, self._watchers, self._workloads = faults, watchers, workloads
+        self._faults, self._observers, self._workloads = faults, observers, workloads
         self._bound = bound
         self._hit: dict[str, float] = {}
-        self._smouldering: list[tuple[Fault, float]] = []
+        self._delayed: list[tuple[Fault, float]] = []
         self.counts: dict[str, int] = {}
-        self.longest: dict[str, float] = {}
-        self.without_answer: dict[str, float] = {}
+        self.recovery: dict[str, float] = {}
+        """The longest time from the end of a fault until the cluster was healthy, by fault."""
+        self.outage: dict[str, float] = {}
+        """The longest outage of a service, by fault."""
 
     def run(self, seconds: float) -> None:
-        """Bring fault after fault; raises ``Wrong`` at the first thing that must not be."""
+        """Inject faults for *seconds*; raises ``Violation`` at the first one."""
         until = time.monotonic() + seconds
         with ExitStack() as stack:
-            for watcher in self._watchers:
-                stack.enter_context(watcher)
+            for observer in self._observers:
+                stack.enter_context(observer)
             for workload in self._workloads.values():
                 stack.enter_context(workload.client)
             while time.monotonic() < until:
-                self._one()
-        self._judge_sightings("at the end")
+                self._inject()
+        self._judge_observations("at the end")
         for name, workload in self._workloads.items():
             lost = workload.lost()
             if lost:
-                raise Wrong(f"{name} lost what it had acknowledged: {list(lost)[:5]}")
+                raise Violation(f"{name} lost acknowledged entries: {list(lost)[:5]}")
         counted = ", ".join(workload.count() for workload in self._workloads.values())
-        looks = sum(watcher.looks for watcher in self._watchers)
-        sys.stdout.write(f"acknowledged, and all there: {counted}; {looks} looks at services\n")
+        looks = sum(observer.observations for observer in self._observers)
+        sys.stdout.write(f"acknowledged, none lost: {counted}; {looks} observations of services\n")
 
-    def _one(self) -> None:
-        """Do one thing to one node, end it, and wait until the cluster is healthy again."""
-        fault = self._random.choice(self._faults)
-        node = self._random.choice(list(self._deployment.testbed.nodes.values()))
-        lasts = self._random.uniform(0.0, fault.longest)
+    def _inject(self) -> None:
+        """Inject one fault, end it, wait until the cluster is healthy, and judge what happened."""
+        turn = self._draw()
         rest = self._random.uniform(*REST)
-        self.counts[fault.name] = self.counts.get(fault.name, 0) + 1
-        where = node.name if fault.reach is Reach.NODE else "all"
-        told = f"{sum(self.counts.values()):4d}  {fault.name} ({where}, {lasts:.0f} s)"
-        since, begun = time.time(), time.monotonic()
-        boots = self._boots()
         for workload in self._workloads.values():
             workload.client.longest = 0.0
+        begun, note = time.monotonic(), ""
         try:
-            fault.begin(self._deployment, node)
-            with fault.during(node):
-                hold_still(lasts)
-        except GONE:
-            # What smouldered had switched the node off, or had ended what was to be killed.
-            told = f"{told}, to which that could not be done any more"
+            turn.fault.begin(self._deployment, turn.node)
+            with turn.fault.during(turn.node):
+                hold_still(turn.duration)
+        except NODE_GONE:
+            # A delayed fault had switched the node off, or had ended the process to be killed.
+            note = ", could not be done any more"
         try:
-            self._end(fault, node)
+            self._end(turn)
             ended = time.monotonic()
-            self._wait_well()
+            self._wait_healthy()
         except (TimeoutError, AssertionError) as error:
-            raise Wrong(f"{told}: not well again: {error}") from error
+            raise Violation(f"{turn}{note}: not healthy again: {error}") from error
         took = time.monotonic() - ended
-        self.longest[fault.name] = max(took, self.longest.get(fault.name, 0.0))
-        silent = max((one.client.longest for one in self._workloads.values()), default=0.0)
+        self.recovery[turn.fault.name] = max(took, self.recovery.get(turn.fault.name, 0.0))
+        outage = max((one.client.longest for one in self._workloads.values()), default=0.0)
         sys.stdout.write(
-            f"{told}: well {took:.1f} s later, {ended - begun + took:.0f} s in all;"
-            f" {silent:.1f} s without an answer\n"
+            f"{turn}{note}: healthy {took:.1f} s later, {ended - begun + took:.0f} s in all;"
+            f" outage {outage:.1f} s\n"
         )
         sys.stdout.flush()
-        self._note_hit(fault, lasts, node)
-        self._judge_fences(since, told)
-        self._judge_resets(fault, lasts, boots, since, told)
-        self._judge_answers(fault, lasts, since, told)
-        self._judge_sightings(told)
+        self._note_hit(turn)
+        self._judge_fences(turn)
+        self._judge_resets(turn)
+        self._judge_outages(turn)
+        self._judge_observations(str(turn))
         hold_still(rest)
 
-    def _end(self, fault: Fault, node: Node) -> None:
-        """End a fault, where need be once the node is up again that was reset in its midst."""
-        try:
-            fault.end(self._deployment, node)
-        except GONE:
-            self._deployment.wait_whole(self._bound)
-            fault.end(self._deployment, node)
+    def _draw(self) -> Turn:
+        """Draw the next fault, its node and its duration."""
+        fault = self._random.choice(self._faults)
+        node = self._random.choice(list(self._deployment.testbed.nodes.values()))
+        duration = self._random.uniform(0.0, fault.longest)
+        self.counts[fault.name] = self.counts.get(fault.name, 0) + 1
+        number = sum(self.counts.values())
+        return Turn(number, fault, node, duration, time.time(), self._boots())
 
-    def _wait_well(self) -> None:
+    def _end(self, turn: Turn) -> None:
+        """End a fault; if its node was reset meanwhile, once the cluster is healthy again."""
+        try:
+            turn.fault.end(self._deployment, turn.node)
+        except NODE_GONE:
+            self._deployment.wait_healthy(self._bound)
+            turn.fault.end(self._deployment, turn.node)
+
+    def _wait_healthy(self) -> None:
         for node in self._deployment.testbed.nodes.values():
             if not node.is_on:
-                # The cluster switches on again what it fenced; what was never fenced, nobody does.
-                self._wait(lambda node=node: node.is_on or self._is_off_for_good(node), "on")
+                # The cluster switches on what it has fenced.  A node that was not fenced stays off.
+                self._wait(lambda node=node: node.is_on or self._stays_off(node), "on")
                 node.switch_on()
-        self._deployment.wait_whole(self._bound)
+        self._deployment.wait_healthy(self._bound)
         for name, workload in self._workloads.items():
             self._wait(workload.answers, f"an answer of {name}")
         now = time.monotonic()
@@ -312,125 +221,126 @@ class Soak:
     def _wait(self, condition: Callable[[], bool], what: str) -> None:
         wait_until(condition, self._bound, what)
 
-    def _is_off_for_good(self, node: Node) -> bool:
-        """Return whether nobody will switch a node on: it ran nothing, or its lease ran out."""
+    def _stays_off(self, node: Node) -> bool:
+        """Return whether the cluster will not switch a node on, as it had no reason to fence it."""
         observed = self._deployment.status()["nodes"][node.name]["state"]
         return observed in ("offline", "off")
 
-    def _note_hit(self, fault: Fault, lasts: float, node: Node) -> None:
-        """Note the nodes to which something was done that can be a reason for a fence."""
-        if lasts < fault.harmless or fault.reach is Reach.STORAGE:
+    def _boots(self) -> dict[str, int]:
+        """Return the boot id of each node: another number after each restart."""
+        return {node.name: node.boot_id() for node in self._deployment.testbed.nodes.values()}
+
+    def _note_hit(self, turn: Turn) -> None:
+        """Note the nodes that may be fenced or reset because of a fault."""
+        if turn.fault.is_harmless(turn.duration) or turn.fault.reach is Reach.STORAGE:
             return
-        nodes = self._deployment.testbed.nodes if fault.reach is Reach.SITE else (node.name,)
+        site = turn.fault.reach is Reach.SITE
+        nodes = self._deployment.testbed.nodes if site else (turn.node.name,)
         self._hit.update(dict.fromkeys(nodes, time.time()))
 
-    def _had_reason(self, since: float) -> set[str]:
-        """Return the nodes to which something was done not too long before *since*."""
+    def _justified(self, since: float) -> set[str]:
+        """Return the nodes that were hit by a fault up to ``AFTERMATH`` seconds before *since*."""
         return {name for name, at in self._hit.items() if at >= since - AFTERMATH}
 
-    def _judge_fences(self, since: float, told: str) -> None:
+    def _judge_fences(self, turn: Turn) -> None:
+        """No node may have been fenced that was not hit by a fault."""
         fenced = {
             one["node"]
             for one in self._deployment.status()["events"]
-            if one["kind"] == "fence" and one["at"] >= since
+            if one["kind"] == "fence" and one["at"] >= turn.since
         }
-        wrong = sorted(fenced - self._had_reason(since))
+        wrong = sorted(fenced - self._justified(turn.since))
         if wrong:
-            raise Wrong(f"{told}: fenced {wrong}, to which nothing was done")
+            raise Violation(f"{turn}: fenced {wrong}, although no fault justifies it")
 
-    def _boots(self) -> dict[str, int]:
-        """Return what is another number once a node was restarted, by node."""
-        return {node.name: node.boot_id() for node in self._deployment.testbed.nodes.values()}
-
-    def _judge_resets(
-        self, fault: Fault, lasts: float, before: dict[str, int], since: float, told: str
-    ) -> None:
-        """No watchdog may act on a node that is well: no node was restarted without a reason."""
-        if fault.reach is Reach.STORAGE and lasts >= fault.harmless:
+    def _judge_resets(self, turn: Turn) -> None:
+        """No node may have been restarted, by a watchdog for example, without a fault."""
+        if turn.fault.reach is Reach.STORAGE and not turn.fault.is_harmless(turn.duration):
             return
-        restarted = {name for name, boot in self._boots().items() if boot != before[name]}
-        wrong = sorted(restarted - self._had_reason(since))
+        restarted = {name for name, boot in self._boots().items() if boot != turn.boots[name]}
+        wrong = sorted(restarted - self._justified(turn.since))
         if wrong:
-            raise Wrong(f"{told}: restarted {wrong}, which were well")
+            raise Violation(f"{turn}: restarted {wrong}, although no fault justifies it")
 
-    def _judge_answers(self, fault: Fault, lasts: float, since: float, told: str) -> None:
-        """No service may have been without an answer for longer than the fault explains."""
-        allowed = fault.bound + (lasts if fault.cuts_clients_off else 0.0)
+    def _judge_outages(self, turn: Turn) -> None:
+        """No outage of a service may have been longer than the fault explains."""
+        fault = turn.fault
+        allowed = fault.bound + (turn.duration if fault.isolates_clients else 0.0)
         allowed += max(
-            (one.bound for one, until in self._smouldering if until > since), default=0.0
+            (one.bound for one, until in self._delayed if until > turn.since), default=0.0
         )
-        if fault.smoulders:
-            self._smouldering.append((fault, time.time() + fault.bound))
+        if fault.delayed:
+            self._delayed.append((fault, time.time() + fault.bound))
         for name, workload in self._workloads.items():
-            silent = workload.client.longest
-            longest = self.without_answer.get(fault.name, 0.0)
-            self.without_answer[fault.name] = max(longest, silent)
-            if silent > allowed + workload.more:
-                raise Wrong(f"{told}: {name} did not answer for {silent:.1f} s")
+            outage = workload.client.longest
+            self.outage[fault.name] = max(self.outage.get(fault.name, 0.0), outage)
+            if outage > allowed + workload.more:
+                raise Violation(f"{turn}: {name} did not answer for {outage:.1f} s")
 
-    def _judge_sightings(self, told: str) -> None:
-        if not all(watcher.looks for watcher in self._watchers):
-            raise Wrong(f"{told}: nobody has looked where the services are")
-        twice = [one for watcher in self._watchers for one in watcher.twice]
+    def _judge_observations(self, when: str) -> None:
+        """No service may have been active on two nodes at once."""
+        if not all(observer.observations for observer in self._observers):
+            raise Violation(f"{when}: an observer has not observed anything")
+        twice = [one for observer in self._observers for one in observer.overlaps]
         if twice:
-            raise Wrong(f"{told}: active on several nodes at once: {twice[0]}")
+            raise Violation(f"{when}: active on several nodes at once: {twice[0]}")
         for service in SERVICES:
             if not owners_in_turn(self._deployment.testbed, service):
-                raise Wrong(f"{told}: the ledger of {service} had two owners at a time")
+                raise Violation(f"{when}: the ledger of {service} had two owners at a time")
 
 
 def add_options(parser: argparse.ArgumentParser, faults: Sequence[Fault]) -> None:
-    """Give *parser* the options of every soak; *faults* are all that this one can do."""
+    """Add the options of every soak to *parser*; *faults* are all that ``--only`` can select."""
     drawn = int.from_bytes(os.urandom(4), "big")
-    parser.add_argument("--seed", type=int, default=drawn, help="of the faults; drawn if not given")
-    parser.add_argument("--minutes", type=float, default=5.0, help="5, if not given")
+    parser.add_argument("--seed", type=int, default=drawn, help="of the faults (default: random)")
+    parser.add_argument("--minutes", type=float, default=5.0, help="duration (default: 5)")
     names = sorted({fault.name for fault in faults})
-    text = "do only this; may be given several times"
+    text = "inject only this fault; can be given several times"
     parser.add_argument("--only", action="append", choices=names, metavar="FAULT", help=text)
 
 
-def given_again(options: argparse.Namespace) -> list[str]:
-    """Return the *options* of every soak as words for another process."""
+def as_arguments(options: argparse.Namespace) -> list[str]:
+    """Return the *options* of every soak as arguments for another process."""
     words = (f"--seed={options.seed}", f"--minutes={options.minutes}")
     return [*words, *(f"--only={name}" for name in options.only or ())]
 
 
-def chosen(faults: Sequence[Fault], options: argparse.Namespace) -> Sequence[Fault]:
-    """Return those of *faults* that the *options* leave; end the program if none is left."""
-    left = [fault for fault in faults if not options.only or fault.name in options.only]
-    if not left:
+def select(faults: Sequence[Fault], options: argparse.Namespace) -> Sequence[Fault]:
+    """Return the *faults* that the *options* allow; end the program if there are none."""
+    selected = [fault for fault in faults if not options.only or fault.name in options.only]
+    if not selected:
         raise SystemExit(f"{', '.join(options.only)}: not possible here")
-    return left
+    return selected
 
 
-def judge(soak: Soak, deployment: Deployment, options: argparse.Namespace) -> int:
-    """Run *soak* for as long as the options say, and print its end; return the exit status."""
+def run(soak: Soak, deployment: Deployment, options: argparse.Namespace) -> int:
+    """Run *soak* for as long as the options say, print the result, and return the exit status."""
     try:
         soak.run(options.minutes * 60.0)
-    except Wrong as wrong:
-        sys.stdout.write(f"WRONG with seed {options.seed}: {wrong}\n{_state(deployment)}\n")
+    except Violation as violation:
+        sys.stdout.write(f"FAILED, seed {options.seed}: {violation}\n{_state(deployment)}\n")
         return 1
-    _summarise(soak, options.seed)
+    _print_summary(soak, options.seed)
     return 0
 
 
 def _state(deployment: Deployment) -> str:
-    """Return what the nodes that are on say of the cluster, for whoever looks into it."""
-    said = []
+    """Return status and journal of each node that answers, to find the cause of a violation."""
+    parts = []
     for node in deployment.testbed.nodes.values():
         try:
-            said.append(f"--- {node.name}\n{node.run('holdfast', 'status', check=False).stdout}")
+            parts.append(f"--- {node.name}\n{node.run('holdfast', 'status', check=False).stdout}")
             units = ("-u", "holdfast-lrm", "-u", "holdfast-crm", "-u", "sanlock", "-u", "wdmd")
-            said.append(node.journal("-n", "60", *units))
+            parts.append(node.journal("-n", "60", *units))
         except (OSError, subprocess.SubprocessError):
-            said.append(f"--- {node.name} does not answer")
-    return "\n".join(said)
+            parts.append(f"--- {node.name} does not answer")
+    return "\n".join(parts)
 
 
-def _summarise(soak: Soak, seed: int) -> None:
+def _print_summary(soak: Soak, seed: int) -> None:
     count = sum(soak.counts.values())
-    sys.stdout.write(f"\nseed {seed}: {count} faults, nothing wrong; at most, in seconds,\n")
-    sys.stdout.write(f"{'':31s}{'no answer':>10s}{'until all was well':>20s}\n")
+    sys.stdout.write(f"\nseed {seed}: {count} faults, no violation; longest, in seconds\n")
+    sys.stdout.write(f"{'':31s}{'outage':>10s}{'until healthy':>20s}\n")
     for name, count in sorted(soak.counts.items()):
-        silent, well = soak.without_answer[name], soak.longest[name]
-        sys.stdout.write(f"{count:5d}  {name:24s}{silent:10.1f}{well:20.1f}\n")
+        outage, recovery = soak.outage[name], soak.recovery[name]
+        sys.stdout.write(f"{count:5d}  {name:24s}{outage:10.1f}{recovery:20.1f}\n")

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Daemons of a node that get only a small share of a processor, as under a CPU quota.
+"""Daemons of a node with a small share of a processor, as under a CPU quota.
 
-They are stopped and continued in each period, as the kernel does with a control group that has used
-up its quota (sched-bwc, cpu.max).  That needs no controller of the machine.  The process that sends
-keepalives has real-time priority, which no quota of that kind holds back.
+The daemons are stopped and continued in each period, as the kernel throttles a control group with a
+quota (sched-bwc, cpu.max).  That needs no CPU controller.  The process that sends keepalives has
+real-time priority, which such a quota does not affect.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Starvation(Background):
         self._pids = _daemons(node)
 
     def step(self) -> None:
-        """Stop the daemons for the rest of a period; those of a node that is off are gone."""
+        """Stop the daemons for the rest of a period, if their node is on."""
         try:
             self._send(signal.SIGSTOP)
             self._stop.wait((1.0 - SHARE) * PERIOD)
@@ -47,7 +47,7 @@ class Starvation(Background):
 
 
 def _daemons(node: Node) -> list[int]:
-    """Return the processes of a node's LRM and CRM, without those that they started."""
+    """Return the processes of a node's LRM and CRM, without their children."""
     return [
         pid
         for pid, words in node.command_lines().items()

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One playbook run makes a cluster of installed machines, a second one changes nothing."""
+"""One playbook run makes a cluster of installed machines; a second run changes nothing."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from testbed.node import wait_until
 SECRET = "secret-of-board"
 
 
-def test_check_mode_said_before_what_the_first_run_then_did(deployment):
-    if deployment.testbed.stood_before:
+def test_check_mode_shows_what_the_first_run_changes(deployment):
+    if deployment.testbed.reused:
         pytest.skip("the testbed that is up was deployed before")
-    said, done = deployment.first_check, deployment.first_run
-    assert said.status == done.status == 0
-    assert SECRET not in said.said + done.said
-    assert set(said.changed) == set(done.changed) == set(deployment.testbed.nodes)
-    assert all(count > 0 for count in said.changed.values())
-    # What is created in a folder that is not there yet is told as one.
-    assert {name: done.changed[name] - said.changed[name] for name in done.changed} == {
+    checked, done = deployment.first_check, deployment.first_run
+    assert checked.status == done.status == 0
+    assert SECRET not in checked.output + done.output
+    assert set(checked.changed) == set(done.changed) == set(deployment.testbed.nodes)
+    assert all(count > 0 for count in checked.changed.values())
+    # Check mode counts a file in a missing folder together with the folder.
+    assert {name: done.changed[name] - checked.changed[name] for name in done.changed} == {
         name: 1 if name == "n1" else 0 for name in done.changed
     }
 
 
 def test_a_second_run_changes_nothing(deployment):
-    nothing = dict.fromkeys(deployment.testbed.nodes, 0)
+    unchanged = dict.fromkeys(deployment.testbed.nodes, 0)
     done = deployment.play("deploy")
-    assert (done.status, done.changed) == (0, nothing), done.said[-3000:]
-    assert SECRET not in done.said
+    assert (done.status, done.changed) == (0, unchanged), done.output[-3000:]
+    assert SECRET not in done.output
 
 
 def test_the_daemons_are_units_that_start_at_boot(deployment):
@@ -49,7 +49,7 @@ def test_each_node_writes_its_metrics_for_the_node_exporter(deployment):
         assert "holdfast_lease_margin_seconds" in written
 
 
-def test_the_secrets_of_fence_devices_are_read_by_root_alone_and_shown_nowhere(deployment):
+def test_only_root_can_read_the_secrets_of_fence_devices_and_no_log_has_them(deployment):
     for node in deployment.testbed.nodes.values():
         mode = node.run("stat", "-c", "%a %U", "/etc/holdfast/fence.json").stdout.split()
         assert mode == ["600", "root"]

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The testbed does to its nodes what it says, and nothing else."""
+"""The faults of the testbed do what their names say, and nothing else."""
 
 from __future__ import annotations
 
@@ -14,49 +14,49 @@ from testbed.node import wait_until
 
 LISTENER = """
 import socket
-ear = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-ear.bind(("", 7777))
+receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+receiver.bind(("", 7777))
 print("ready", flush=True)
-print(ear.recv(9).decode())
+print(receiver.recv(9).decode())
 """
 TALKER = """
 import socket, sys, time
-mouth = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 for _turn in range(5):
     try:
-        mouth.sendto(b"heard", (sys.argv[1], 7777))
+        sender.sendto(b"heard", (sys.argv[1], 7777))
     except OSError as error:
         print(error)
     time.sleep(0.1)
 """
-"""A datagram may be lost on a way that is whole; of some one arrives."""
+"""Sends five datagrams, as a single one may be lost on a working network."""
 
 
 @pytest.fixture(autouse=True)
 def at_rest(deployment):
-    """Let the cluster come to rest after the tests before: it may still fence a node of theirs."""
-    deployment.wait_whole()
+    """Wait until the cluster is healthy: it may still fence a node after an earlier test."""
+    deployment.wait_healthy()
 
 
 def hears(listener, talker):
     """Return whether a datagram gets from one node to another."""
-    ear = subprocess.Popen(
+    receiver = subprocess.Popen(
         ["nsenter", f"--net=/run/netns/{listener.name}", sys.executable, "-c", LISTENER],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
     )
-    assert ear.stdout.readline() == "ready\n"
-    # Only what was sent can be waited for: on a busy machine its sender takes a while to start.
-    said = talker.run("python3", "-c", TALKER, listener.address)
-    print(f"{talker.name} to {listener.name}: {said.stdout}{said.stderr}")
+    assert receiver.stdout.readline() == "ready\n"
+    # Wait for the sender first: it takes a while to start on a busy machine.
+    sent = talker.run("python3", "-c", TALKER, listener.address)
+    print(f"{talker.name} to {listener.name}: {sent.stdout}{sent.stderr}")
     try:
-        return "heard" in ear.communicate(timeout=2)[0]
+        return "heard" in receiver.communicate(timeout=2)[0]
     except subprocess.TimeoutExpired:
         return False
     finally:
-        ear.kill()
-        ear.wait()
+        receiver.kill()
+        receiver.wait()
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def hears(listener, talker):
 def test_a_cable_is_cut_in_one_direction_or_in_both(testbed, way, from_it, to_it):
     node, other = testbed.nodes["n1"], testbed.nodes["n2"]
     for one, another in ((node, other), (other, node)):
-        # Known neighbours: what is asked here is not whether they can be found.
+        # Permanent neighbours, so that no address has to be resolved over the cut cable.
         ip = ["ip", "neigh", "replace", another.address, "dev", "eth0", "nud", "permanent"]
         (link,) = json.loads(another.run("ip", "-j", "link", "show", "eth0").stdout)
         one.run(*ip, "lladdr", link["address"])
@@ -82,7 +82,7 @@ def test_a_cable_is_cut_in_one_direction_or_in_both(testbed, way, from_it, to_it
     assert hears(node, other)
 
 
-def test_one_node_alone_loses_its_way_to_the_storage(testbed):
+def test_storage_fails_on_one_node_only(testbed):
     node, other = testbed.nodes["n1"], testbed.nodes["n2"]
     node.run("sh", "-c", "echo shared >/srv/holdfast/probe")
     node.storage("fail")
@@ -90,11 +90,11 @@ def test_one_node_alone_loses_its_way_to_the_storage(testbed):
     assert other.run("cat", "/srv/holdfast/probe").stdout == "shared\n"
 
 
-def test_what_was_asked_of_a_path_that_hung_is_done_when_it_comes_back(testbed):
+def test_a_write_that_hung_is_done_when_the_storage_is_back(testbed):
     node, other = testbed.nodes["n1"], testbed.nodes["n2"]
     node.run("sh", "-c", "echo before >/srv/holdfast/late")
     node.storage("hang")
-    # Not by a call of the test: it would wait for the storage, too.
+    # In a unit of its own, as the test must not wait for the storage.
     node.run("systemd-run", "sh", "-c", "echo after >/srv/holdfast/late")
     assert other.run("cat", "/srv/holdfast/late").stdout == "before\n"
     node.storage("ok")
@@ -103,7 +103,7 @@ def test_what_was_asked_of_a_path_that_hung_is_done_when_it_comes_back(testbed):
     )
 
 
-def test_a_node_without_power_is_gone_with_what_it_had_not_yet_written(testbed):
+def test_a_node_without_power_loses_its_unfinished_writes(testbed):
     node, other = testbed.nodes["n3"], testbed.nodes["n2"]
     before = node.boot_id()
     node.storage("hang")
@@ -118,7 +118,7 @@ def test_a_node_without_power_is_gone_with_what_it_had_not_yet_written(testbed):
     assert other.is_on
 
 
-def test_every_node_has_a_monotonic_clock_of_its_own_that_starts_anew(testbed):
+def test_each_node_has_its_own_monotonic_clock_that_restarts_at_boot(testbed):
     clock = ("python3", "-c", "import time; print(time.monotonic())")
     nodes = list(testbed.nodes.values())
     first, second = (float(node.run(*clock).stdout) for node in nodes[:2])
@@ -128,7 +128,7 @@ def test_every_node_has_a_monotonic_clock_of_its_own_that_starts_anew(testbed):
     assert float(nodes[1].run(*clock).stdout) < second
 
 
-def test_a_full_disk_takes_nothing_more(testbed):
+def test_a_full_disk_accepts_no_write(testbed):
     node = testbed.nodes["n2"]
     node.fill_disk()
     try:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A lab leaves nothing behind, however it ends; these tests run outside of any."""
+"""A lab leaves nothing behind, however it ends; these tests run outside of a lab."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from testbed.node import wait_until
 
 
 def has_no_process(group):
-    """Return whether a control group is empty, or was swept away by another lab meanwhile."""
+    """Return whether a control group is empty, or was removed by another lab meanwhile."""
     try:
         return "populated 0" in (group / "cgroup.events").read_text()
     except FileNotFoundError:
@@ -26,7 +26,7 @@ def has_no_process(group):
 @pytest.mark.parametrize("who", ["starter", "janitor"])
 def test_nothing_is_left_of_a_lab_whose_starter_or_janitor_is_killed(who, tmp_path):
     if lab.folder() is not None or lab.missing():
-        pytest.skip(lab.missing() or "it needs to be outside of any lab")
+        pytest.skip(lab.missing() or "it runs outside of a lab only")
     words = [
         sys.executable,
         "-m",

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Other versions of the collection, which a test deploys."""
+"""Other versions of the collection for tests of upgrades."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from testbed.deployment import CHECKOUT
 
 MODEL = "plugins/module_utils/_holdfast/cluster/model"
 RECORDS = {"report.py": "report_document", "state_codec.py": "state_document"}
-"""Where the records of the LRM and the manager get their form, and the function that gives it."""
+"""The files that encode the records of LRM and manager, and the function in each."""
 
 ADDED = """
 
@@ -26,11 +26,11 @@ def {function}(*arguments, **more):
 
 
 UPGRADE_FROM = os.environ.get("HOLDFAST_UPGRADE_FROM", "")
-"""A git revision of the checkout: the version that is deployed first; none is the present one."""
+"""A git revision of the checkout to deploy first; by default the current version."""
 
 
 def other_version(folder: Path) -> Path:
-    """Return a copy of the collection that is another version of it, whose records say more."""
+    """Return a copy of the collection as another version, with a further field in its records."""
     copy = _place(folder)
     for name in ("plugins", "roles", "playbooks", "meta"):
         shutil.copytree(CHECKOUT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -46,7 +46,7 @@ def other_version(folder: Path) -> Path:
 
 
 def first_version(folder: Path) -> Path:
-    """Return the checkout that is deployed first: this one, or a copy of the version before."""
+    """Return the checkout to deploy first: this one, or a copy of ``UPGRADE_FROM``."""
     if not UPGRADE_FROM:
         return CHECKOUT
     copy = _place(folder)
@@ -60,14 +60,14 @@ def first_version(folder: Path) -> Path:
 
 
 def _place(folder: Path) -> Path:
-    """Make the folder below *folder* in which Ansible looks for the collection."""
+    """Create the folder below *folder* where Ansible searches the collection."""
     copy = folder / "collections" / "ansible_collections" / "holdfast" / "ha"
     copy.mkdir(parents=True)
     return copy
 
 
 def _use_itself(copy: Path, settings: Path) -> None:
-    """Let a copy of the collection use itself, with the *settings* of a checkout."""
+    """Let a copy of the collection find itself, with the *settings* of a checkout."""
     text = settings.read_text().replace(".collections", "../../..")
     (copy / "ansible.cfg").write_text(text)
     (copy / ".collections").symlink_to("../../..")

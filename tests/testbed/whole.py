@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The testbed as a whole: nodes, networks, shared storage and management boards in a lab."""
+"""The whole testbed: nodes, networks, shared storage and management boards in a lab."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ CLOCK_STEP = 90_061.0
 
 
 class Testbed:
-    """Nodes of one Debian *release*, fresh from the installer, all on; for use in a lab.
+    """Nodes of one Debian *release*, freshly installed, all on; for use in a lab.
 
-    With *layer* they have the packages of that one of ``bases.LAYERS`` besides.
+    *layer* adds the packages of an entry of ``bases.LAYERS``.
 
-    In a lab where one stands already (``testbed up``) it is that one, as it is.  It is taken
-    down with the lab; leaving it as a context switches the nodes off if they were made here.
+    In a lab that has a testbed already (``testbed up``) that one is *reused* as it is.  A testbed
+    ends with its lab.  The exit of the context switches the nodes off, unless it was reused.
     """
 
     __test__ = False
 
     play_seconds = 1200.0
-    """Seconds for a playbook, for which an idle machine takes less than one minute."""
+    """Seconds for a playbook; on an idle machine it takes less than a minute."""
 
     observer = ""
-    """Where services show that they are active, an address; "" if their processes can be seen."""
+    """Address to which services send that they are active; "" if their processes are visible."""
 
     def __init__(self, count: int = 3, release: str = "13", layer: str = "") -> None:
         place = lab.folder()
         if place is None:
-            raise RuntimeError("The testbed stands in a lab; start it there.")
+            raise RuntimeError("A testbed needs a lab; start it with: testbed run")
         self.release = release
         self._layer = layer
         self.folder = place
@@ -52,8 +52,8 @@ class Testbed:
         self.nodes = {
             f"n{number}": self._make_node(place, number) for number in range(1, count + 1)
         }
-        self.stood_before = self.storage.exists()
-        if not self.stood_before:
+        self.reused = self.storage.exists()
+        if not self.reused:
             self._build()
         self.boards = {node.name: self._board(node) for node in self.nodes.values()}
 
@@ -67,13 +67,13 @@ class Testbed:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if not self.stood_before:
+        if not self.reused:
             for node in self.nodes.values():
                 node.cut_power()
 
     def up(self) -> None:
         """Switch all nodes and boards on, and wait until they answer."""
-        if self.stood_before:
+        if self.reused:
             return
         for node in self.nodes.values():
             node.switch_on()
@@ -88,30 +88,30 @@ class Testbed:
                     raise TimeoutError(f"the board of {board.folder.name} does not answer")
 
     def storage_of_all(self, word: str) -> None:
-        """Set what becomes of the storage operations of all nodes."""
+        """Set how the storage of all nodes behaves."""
         for node in self.nodes.values():
             node.storage(word)
 
     def kill_with_board(self, node: Node) -> None:
-        """Take a node's power away together with its board's, as when a power supply fails."""
+        """Cut the power of a node and of its board, as a failed power supply does."""
         network.unplug_board(node.number)
         node.cut_power()
 
     def repair_board(self, node: Node) -> None:
-        """Give a board its power back."""
+        """Switch a board on again."""
         network.plug_board(node.number)
 
     @property
     def key(self) -> str:
-        """The path of the key with which ssh is let in on all nodes."""
+        """The path of the ssh key that all nodes accept."""
         return str(self.folder / "key")
 
     def data_folder(self, _service: str) -> str:
-        """Return where a service has its data: a folder on the shared storage, as nodes see it."""
+        """Return the folder of a service's ledger on the nodes."""
         return f"{STORAGE}/test"
 
     def data_resources(self, _service: str) -> list[dict[str, Any]]:
-        """Return the resources that a service needs before it has that folder."""
+        """Return the resources that provide this folder."""
         return []
 
     def read_shared(self, path: str) -> str:
@@ -122,7 +122,7 @@ class Testbed:
         return Node(place, number)
 
     def _build(self) -> None:
-        """Lay the cables and install the nodes."""
+        """Create the networks and install the nodes."""
         self.storage.mkdir()
         network.build(len(self.nodes))
         key = self._make_key()

@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from vmlab.machine import boots_again
+from vmlab.machine import reboots
 
 RESET = "softdog: Initiating system reboot\n"
 
@@ -25,5 +25,5 @@ RESET = "softdog: Initiating system reboot\n"
         (-6, f"{RESET}Kernel panic - not syncing: sysrq triggered crash\n", False),
     ],
 )
-def test_only_a_kernel_that_was_reset_boots_again(status, said, again):
-    assert boots_again(status, said) == again
+def test_only_a_kernel_that_was_reset_reboots(status, said, again):
+    assert reboots(status, said) == again

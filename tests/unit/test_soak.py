@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A soak ends at the first thing that must never be so, and only then."""
+"""A soak fails at the first violation, and only then."""
 
 from __future__ import annotations
 
@@ -15,29 +15,31 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from testbed import fault as faults
 from testbed import soak
-from testbed.soak import ALWAYS, Fault, Reach, Soak, Workload, Wrong
+from testbed.fault import ANY_DURATION, Fault, Reach
+from testbed.soak import Soak, Turn, Violation, Workload
 
 
 class Client(nullcontext):
-    """A client that always has just got a confirmation, and waited for one as long as is said."""
+    """A client with a recent confirmation, after an outage of *outage* seconds."""
 
-    def __init__(self, silent=0.0):
+    def __init__(self, outage=0.0):
         super().__init__()
-        self.silent = silent
+        self.outage = outage
 
     last = property(lambda self: time.monotonic() + 1.0)
-    longest = property(lambda self: self.silent, lambda self, _value: None)
+    longest = property(lambda self: self.outage, lambda self, _value: None)
 
 
-class Watcher(nullcontext):
+class Observer(nullcontext):
     def __init__(self):
         super().__init__()
-        self.looks, self.twice = 1, []
+        self.observations, self.overlaps = 1, []
 
 
 class Cluster:
-    """Two nodes, of which those in *fenced* are fenced and those in *restarted* restarted."""
+    """Two nodes; those in *fenced* get fenced, those in *restarted* restart."""
 
     def __init__(self, fenced=(), restarted=()):
         self.fenced, self.restarted, self.boots = fenced, restarted, 0
@@ -51,7 +53,7 @@ class Cluster:
 
         return SimpleNamespace(name=name, is_on=True, boot_id=boot_id)
 
-    def wait_whole(self, _timeout=0.0):
+    def wait_healthy(self, _timeout=0.0):
         return {}
 
     def status(self):
@@ -66,27 +68,27 @@ def at_once(monkeypatch):
     monkeypatch.setattr(soak, "owners_in_turn", lambda _testbed, _service: True)
 
 
-def played(cluster=None, fault=None, watcher=None, silent=0.0, lost=(), answers=True):
-    """Play one fault, and return what was wrong; "" if nothing was."""
-    workload = Workload(Client(silent), lambda: answers, lambda: "1 entry", lambda: list(lost), 5.0)
+def violation(cluster=None, fault=None, observer=None, outage=0.0, lost=(), answers=True):
+    """Inject one fault, and return the violation; "" if there is none."""
+    workload = Workload(Client(outage), lambda: answers, lambda: "1 entry", lambda: list(lost), 5.0)
     one = Soak(
         cluster or Cluster(),
         1,
         [fault or Fault("fault", 10.0, 0.0)],
-        [watcher or Watcher()],
+        [observer or Observer()],
         {"alpha": workload},
         0.3,
     )
     try:
         one.run(0.01)
-    except Wrong as wrong:
-        return str(wrong)
+    except Violation as found:
+        return str(found)
     return ""
 
 
-def brief(**more):
-    """Return a fault that lasts less than it takes to be a reason for a fence."""
-    return Fault("fault", 10.0, 0.0, harmless=ALWAYS, **more)
+def harmless(**more):
+    """Return a fault that justifies no fence and no reset."""
+    return Fault("fault", 10.0, 0.0, harmless_below=ANY_DURATION, **more)
 
 
 BOTH = ("n1", "n2")
@@ -95,20 +97,20 @@ BOTH = ("n1", "n2")
 @pytest.mark.parametrize(
     ("cluster", "fault", "wrong"),
     [
-        ({}, brief(), ""),
-        ({"fenced": BOTH}, Fault("fault", 10.0, 0.0), "to which nothing was done"),
-        ({"fenced": BOTH}, brief(), "fenced ['n1', 'n2'], to which nothing was done"),
+        ({}, harmless(), ""),
+        ({"fenced": BOTH}, Fault("fault", 10.0, 0.0), "fenced ["),
+        ({"fenced": BOTH}, harmless(), "fenced ['n1', 'n2'], although no fault justifies it"),
         ({"fenced": BOTH}, Fault("fault", 10.0, 0.0, reach=Reach.STORAGE), "fenced ['n1', 'n2']"),
         ({"fenced": BOTH}, Fault("fault", 10.0, 0.0, reach=Reach.SITE), ""),
-        ({"restarted": BOTH}, brief(), "restarted ['n1', 'n2'], which were well"),
-        ({"restarted": BOTH}, Fault("fault", 10.0, 0.0), "which were well"),
+        ({"restarted": BOTH}, harmless(), "restarted ['n1', 'n2'], although no fault justifies it"),
+        ({"restarted": BOTH}, Fault("fault", 10.0, 0.0), "although no fault justifies it"),
         ({"restarted": BOTH}, Fault("fault", 10.0, 0.0, reach=Reach.STORAGE), ""),
-        ({"restarted": BOTH}, brief(reach=Reach.STORAGE), "restarted ['n1', 'n2']"),
+        ({"restarted": BOTH}, harmless(reach=Reach.STORAGE), "restarted ['n1', 'n2']"),
         ({"restarted": BOTH}, Fault("fault", 10.0, 0.0, reach=Reach.SITE), ""),
     ],
 )
-def test_only_nodes_to_which_something_was_done_may_be_fenced_or_reset(cluster, fault, wrong):
-    found = played(Cluster(**cluster), fault)
+def test_only_a_node_that_a_fault_hit_may_be_fenced_or_reset(cluster, fault, wrong):
+    found = violation(Cluster(**cluster), fault)
     assert wrong in found
     assert bool(wrong) == bool(found)
 
@@ -120,53 +122,53 @@ def test_a_node_that_was_hit_may_be_fenced_and_no_other():
     cluster.status = lambda: {
         "events": [{"kind": "fence", "node": name, "at": time.time()} for name in hit[-1:]]
     }
-    assert played(cluster, fault) == ""
+    assert violation(cluster, fault) == ""
 
 
 @pytest.mark.parametrize(
-    ("fault", "silent", "wrong"),
+    ("fault", "outage", "wrong"),
     [
-        (brief(), 14.0, ""),
-        (brief(), 16.0, "alpha did not answer for 16.0 s"),
-        (brief(smoulders=True), 16.0, "alpha did not answer for 16.0 s"),
+        (harmless(), 14.0, ""),
+        (harmless(), 16.0, "alpha did not answer for 16.0 s"),
+        (harmless(delayed=True), 16.0, "alpha did not answer for 16.0 s"),
     ],
 )
-def test_a_service_may_be_silent_for_as_long_as_the_fault_explains(fault, silent, wrong):
-    found = played(fault=fault, silent=silent)
+def test_an_outage_may_be_as_long_as_the_fault_explains(fault, outage, wrong):
+    found = violation(fault=fault, outage=outage)
     assert wrong in found
     assert bool(wrong) == bool(found)
 
 
-def test_what_smoulders_explains_the_silence_of_the_fault_after_it():
-    one = Soak(Cluster(), 1, [brief(smoulders=True)], [], {}, 0.3)
-    one._smouldering = [(brief(), time.time() + 60.0)]
+def test_a_delayed_fault_explains_an_outage_during_the_next_one():
+    one = Soak(Cluster(), 1, [harmless(delayed=True)], [], {}, 0.3)
+    one._delayed = [(harmless(), time.time() + 60.0)]
     one._workloads = {"alpha": Workload(Client(16.0), lambda: True, str, list)}
-    one._judge_answers(brief(), 0.0, time.time(), "fault")
+    one._judge_outages(Turn(2, harmless(), None, 0.0, time.time(), {}))
 
 
-def test_a_service_that_is_seen_twice_or_that_nobody_looked_at_is_wrong():
-    twice, blind = Watcher(), Watcher()
-    twice.twice = ["alpha on n1 and n2"]
-    blind.looks = 0
-    assert "active on several nodes at once: alpha on n1 and n2" in played(watcher=twice)
-    assert "nobody has looked" in played(watcher=blind)
+def test_a_service_on_two_nodes_is_a_violation_and_so_is_a_blind_observer():
+    twice, blind = Observer(), Observer()
+    twice.overlaps = ["alpha on n1 and n2"]
+    blind.observations = 0
+    assert "active on several nodes at once: alpha on n1 and n2" in violation(observer=twice)
+    assert "has not observed anything" in violation(observer=blind)
 
 
-def test_a_ledger_with_two_owners_at_a_time_is_wrong(monkeypatch):
+def test_a_ledger_with_two_owners_at_a_time_is_a_violation(monkeypatch):
     monkeypatch.setattr(soak, "owners_in_turn", lambda _testbed, service: service != "beta")
-    assert "the ledger of beta had two owners at a time" in played()
+    assert "the ledger of beta had two owners at a time" in violation()
 
 
-def test_what_was_acknowledged_and_is_gone_is_wrong():
-    assert played(lost=["entry 7"]) == "alpha lost what it had acknowledged: ['entry 7']"
+def test_a_lost_acknowledged_entry_is_a_violation():
+    assert violation(lost=["entry 7"]) == "alpha lost acknowledged entries: ['entry 7']"
 
 
-def test_a_service_that_does_not_come_back_is_wrong():
-    assert "not well again: not within 0 s: an answer of alpha" in played(answers=False)
+def test_a_service_that_does_not_come_back_is_a_violation():
+    assert "not healthy again: not within 0 s: an answer of alpha" in violation(answers=False)
 
 
 def reinstall(monkeypatch, services=(), status=0):
-    """Play the loss of a node's disk, with *services* that it keeps; return what was done."""
+    """Reinstall a node whose services stay *services*; return the violation and the steps."""
     done = []
     cluster = Cluster()
     for node in cluster.testbed.nodes.values():
@@ -175,11 +177,11 @@ def reinstall(monkeypatch, services=(), status=0):
     nodes = {name: {"services": services} for name in cluster.testbed.nodes}
     cluster.status = lambda: {"events": [], "nodes": nodes}
     cluster.play = lambda playbook: (
-        done.append(playbook) or SimpleNamespace(status=status, said="no")
+        done.append(playbook) or SimpleNamespace(status=status, output="no")
     )
-    monkeypatch.setattr(soak, "install_program", lambda _node: done.append("program"))
-    fault = soak.reinstalled(0.1, lambda _deployment, _node: done.append("storage"))
-    return played(cluster, fault), done
+    monkeypatch.setattr(faults, "install_program", lambda _node: done.append("program"))
+    fault = faults.reinstalled(0.1, lambda _deployment, _node: done.append("storage"))
+    return violation(cluster, fault), done
 
 
 def test_a_node_with_a_blank_disk_is_deployed_to_once_it_has_no_service(monkeypatch):
@@ -188,22 +190,22 @@ def test_a_node_with_a_blank_disk_is_deployed_to_once_it_has_no_service(monkeypa
     off, on = ["cut_power", "reinstall"], ["switch_on", "wait_booted"]
     assert done[:7] == [*off, *on, "storage", "program", "deploy"]
     wrong, done = reinstall(monkeypatch, services=("alpha",))
-    assert "has no service any more" in wrong
+    assert "without a service" in wrong
     assert done == off
 
 
-def test_a_node_that_cannot_be_deployed_to_again_is_wrong(monkeypatch):
+def test_a_deploy_that_fails_after_a_reinstallation_is_a_violation(monkeypatch):
     wrong, _done = reinstall(monkeypatch, status=2)
-    assert "could not be deployed to again: no" in wrong
+    assert "deploy failed after a reinstallation: no" in wrong
 
 
-def test_a_soak_does_only_what_it_is_told_and_says_if_that_is_nothing():
-    *faults, path = (Fault(name, 10.0, 0.0) for name in ("power cut", "reset", "one path lost"))
+def test_a_soak_injects_only_the_selected_faults_and_refuses_if_there_are_none():
+    *possible, path = (Fault(name, 10.0, 0.0) for name in ("power cut", "reset", "one path lost"))
     parser = argparse.ArgumentParser()
-    soak.add_options(parser, [*faults, path])
-    assert soak.chosen(faults, parser.parse_args([])) == faults
+    soak.add_options(parser, [*possible, path])
+    assert soak.select(possible, parser.parse_args([])) == possible
     only = parser.parse_args(["--only", "reset"])
-    assert soak.chosen(faults, only) == [faults[1]]
-    assert parser.parse_args(soak.given_again(only)) == only
+    assert soak.select(possible, only) == [possible[1]]
+    assert parser.parse_args(soak.as_arguments(only)) == only
     with pytest.raises(SystemExit, match="one path lost"):
-        soak.chosen(faults, parser.parse_args(["--only", "one path lost"]))
+        soak.select(possible, parser.parse_args(["--only", "one path lost"]))

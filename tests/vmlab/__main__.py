@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The command of the lab of machines with kernels of their own: up and down, tests and faults."""
+"""The command of the lab of machines with kernels of their own: up, down, tests and faults."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from pathlib import Path
 
 from testbed import lab
 from testbed.bases import BaseError
-from testbed.standing import Standing
+from testbed.persistent_lab import PersistentLab
 from vmlab.images import EMULATED, image
 from vmlab.node import Machine
 from vmlab.soak import add_soak_options, run_soak
 from vmlab.storage import BACKENDS, NUMBER
 
-STANDING = Standing("vmlab")
+LAB = PersistentLab("vmlab")
 
 MISSING = 69
-"""Exit status where there can be no lab (EX_UNAVAILABLE of sysexits.h)."""
+"""Exit status if this machine cannot run a lab (EX_UNAVAILABLE of sysexits.h)."""
 
 BACKEND = "HOLDFAST_VMLAB_BACKEND"
 """Environment variable that names the backend of the tests."""
@@ -34,7 +34,7 @@ EMULATOR = "qemu-system-x86_64"
 
 HERE = Path(__file__).parent
 CRASH = HERE / "test_crash.py"
-"""The tests that need that machine alone."""
+"""The tests that need only the emulated machine."""
 
 FAULTS = {
     "power-off": Machine.cut_power,
@@ -67,7 +67,7 @@ def main() -> int:
 
 
 def missing() -> str:
-    """Return why there can be no lab here, "" if there can."""
+    """Return why this machine cannot run a lab, "" if it can."""
     if shutil.which("apt-get") is None:
         return "the kernel of the machines is a package of Debian, and there is no apt-get here"
     if not Path("/dev/net/tun").exists():
@@ -79,25 +79,32 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="vmlab", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="SUBCOMMAND")
 
-    commands.add_parser("check", help="show what is missing here for a lab").set_defaults(
+    commands.add_parser("check", help="show what this machine lacks for a lab").set_defaults(
         act=lambda options: 0
     )
-    commands.add_parser("image", help="build kernel and disk, if they are not there").set_defaults(
+    commands.add_parser("image", help="build kernel and disk, unless they are cached").set_defaults(
         act=lambda options: print(image()) or 0
     )
 
     test = commands.add_parser("test", help="run the tests, with a new lab for each backend")
-    test.add_argument("backends", nargs="*", metavar="BACKEND", help=f"of {', '.join(BACKENDS)}")
-    test.add_argument("--cuts", type=int, default=2, help="power cuts with a fence device; 2")
-    test.add_argument("--lease-cuts", type=int, default=1, help="power cuts without one; 1")
-    test.add_argument("--io-timeout", choices=("2", "10"), default="2", help="of leases, in s; 2")
-    test.add_argument("-k", dest="choose", default="", help="only these tests, as pytest has it")
+    test.add_argument(
+        "backends",
+        nargs="*",
+        metavar="BACKEND",
+        help=f"one of {', '.join(BACKENDS)}; all by default",
+    )
+    test.add_argument(
+        "--cuts", type=int, default=2, help="power cuts with a fence device (default: 2)"
+    )
+    test.add_argument("--lease-cuts", type=int, default=1, help="power cuts without (default: 1)")
+    test.add_argument("--io-timeout", choices=("2", "10"), default="2", help="seconds (default: 2)")
+    test.add_argument("-k", dest="choose", default="", help="run only these tests, as with pytest")
     test.set_defaults(act=_test)
 
     text = "crash a machine on emulated hardware: crash dump, hardware watchdog"
     commands.add_parser("crash", help=text).set_defaults(act=_crash)
 
-    soak = commands.add_parser("soak", help="random faults for long, judged from outside")
+    soak = commands.add_parser("soak", help="random faults for hours, judged from outside")
     add_soak_options(soak)
     soak.set_defaults(act=run_soak)
 
@@ -111,26 +118,26 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("backend")
     serve.set_defaults(act=_serve)
 
-    commands.add_parser("down", help="end it").set_defaults(act=lambda options: STANDING.down())
+    commands.add_parser("down", help="stop the lab").set_defaults(act=lambda options: LAB.down())
 
     enter = commands.add_parser("enter", help="run a command in the lab, or a shell")
     enter.add_argument("command", nargs=argparse.REMAINDER)
-    enter.set_defaults(act=lambda options: STANDING.enter(options.command or ["bash"]))
+    enter.set_defaults(act=lambda options: LAB.enter(options.command or ["bash"]))
 
     on_machine = commands.add_parser("on", help="run a command on a machine: n1, storage")
     on_machine.add_argument("machine")
     on_machine.add_argument("command", nargs=argparse.REMAINDER)
-    on_machine.set_defaults(act=STANDING.in_lab(_run_on))
+    on_machine.set_defaults(act=LAB.in_lab(_run_on))
 
-    fault = commands.add_parser("fault", help="do something to a machine, or undo it")
+    fault = commands.add_parser("fault", help="inject a fault into a machine, or end it")
     fault.add_argument("machine")
     fault.add_argument("what", choices=sorted(FAULTS), metavar="|".join(sorted(FAULTS)))
-    fault.set_defaults(act=STANDING.in_lab(_fault))
+    fault.set_defaults(act=LAB.in_lab(_fault))
     return parser
 
 
 def _test(options: argparse.Namespace) -> int:
-    """Run the tests on one backend after the other, each in a lab of its own."""
+    """Run the tests on each backend in turn, each in a lab of its own."""
     unknown = set(options.backends) - set(BACKENDS)
     if unknown:
         sys.stderr.write(f"vmlab: no such backend: {', '.join(sorted(unknown))}\n")
@@ -150,7 +157,7 @@ def _test(options: argparse.Namespace) -> int:
 
 
 def _crash(_options: argparse.Namespace) -> int:
-    """Run the tests of a crash, in a lab with one machine."""
+    """Run the crash tests, in a lab with one emulated machine."""
     if shutil.which(EMULATOR) is None:
         sys.stderr.write(f"vmlab: {EMULATOR} of the package qemu-system-x86 is not installed\n")
         return MISSING
@@ -159,11 +166,11 @@ def _crash(_options: argparse.Namespace) -> int:
 
 
 def _up(options: argparse.Namespace) -> int:
-    if STANDING.found():
-        sys.stderr.write("vmlab: it is up already; end it with: vmlab down\n")
+    if LAB.found():
+        sys.stderr.write("vmlab: the lab is up already; stop it with: vmlab down\n")
         return 2
     image()
-    return STANDING.up(["serve", str(options.nodes), options.backend])
+    return LAB.up(["serve", str(options.nodes), options.backend])
 
 
 def _serve(options: argparse.Namespace) -> int:
@@ -194,7 +201,7 @@ def _fault(options: argparse.Namespace) -> int:
 def _machine(name: str) -> Machine:
     place = lab.folder()
     if place is None:
-        raise SystemExit("Machines are in a lab only.")
+        raise SystemExit("vmlab: there is no lab here; start one with: vmlab up")
     return Machine(place, NUMBER if name == "storage" else int(name[1:]))
 
 

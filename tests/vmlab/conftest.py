@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One lab and one deployed cluster for all tests here, on the backend HOLDFAST_VMLAB_BACKEND.
 
-HOLDFAST_VMLAB_IO_TIMEOUT is the I/O timeout of its host leases, in seconds.  They run in a lab:
-``vmlab test``.  What they measure is printed at the end.
+HOLDFAST_VMLAB_IO_TIMEOUT is the I/O timeout of the host leases, in seconds.  The tests run in a
+lab: ``vmlab test``.  Their measurements are printed at the end.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def io_timeout() -> int:
 
 @pytest.fixture(scope="session")
 def figures() -> Figures:
-    """What the tests measured."""
+    """The measurements of the tests."""
     return FIGURES
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the figures."""
+    """Print the measurements."""
     if FIGURES.rows:
         name = os.environ.get(BACKEND)
         of = f"backend {name}, I/O timeout {io_timeout()} s, " if name else ""
@@ -53,58 +53,58 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def machines() -> Iterator[VmLab]:
-    """Three nodes and a storage machine, freshly installed at the beginning of the session."""
+    """Three nodes and a storage machine, freshly installed at the start of the session."""
     if lab.folder() is None:
         pytest.skip(missing() or "it runs in a lab: tests/vmlab/vmlab test")
     begun = time.monotonic()
     with VmLab(BACKENDS[os.environ.get(BACKEND, "lun")]) as made:
-        if not made.stood_before:
+        if not made.reused:
             FIGURES.add("start of four machines, until ssh answers", time.monotonic() - begun)
         yield made
 
 
 @pytest.fixture(scope="session")
 def deployment(machines: VmLab) -> VmDeployment:
-    """A cluster with fence devices on the backend, its members joined."""
+    """A cluster with fence devices on the backend, all nodes online."""
     made = VmDeployment(machines, io_timeout=io_timeout())
     if not made.is_deployed():
         begun = time.monotonic()
         made.deploy_first()
         FIGURES.add("deploy from nothing", time.monotonic() - begun)
-    made.wait_whole()
+    made.wait_healthy()
     return made
 
 
 @pytest.fixture
 def cluster(deployment: VmDeployment) -> Iterator[VmDeployment]:
-    """The cluster with one service on each of two nodes; after the test every fault is ended."""
+    """The cluster with one service on each of two nodes; after the test all faults are ended."""
     declare_services(deployment)
-    deployment.wait_whole()
+    deployment.wait_healthy()
     yield deployment
     repair(deployment.testbed)
 
 
 @pytest.fixture
 def without_fencing(cluster: VmDeployment) -> Iterator[VmDeployment]:
-    """The same while no node has a fence device."""
+    """The same cluster, with no fence device for any node."""
     with cluster.no_fence_devices():
-        cluster.wait_whole()
+        cluster.wait_healthy()
         yield cluster
         repair(cluster.testbed)
 
 
 @pytest.fixture
 def observer(cluster: VmDeployment) -> Iterator[Observer]:
-    """Who hears all services during a test."""
-    with Observer() as heard:
-        yield heard
+    """An observer of all services during a test."""
+    with Observer() as watching:
+        yield watching
 
 
 def repair(machines: VmLab) -> None:
-    """End whatever fault a test left behind, and let no machine be off."""
+    """End all faults that a test left behind, and switch all machines on."""
     for machine in machines.machines:
-        for which in (0, 2, 3):
-            machine.heal_network(which)
+        machine.heal_network()
+        machine.heal_paths()
         with suppress(ProcessLookupError):
             machine.thaw()
         machine.switch_on()

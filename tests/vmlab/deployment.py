@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A cluster on the lab's nodes, deployed by the collection's playbooks on one of the backends."""
+"""A cluster on the lab's nodes, deployed with the collection's playbooks on one backend."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import time
 from typing import Any
 
-from testbed.deployment import Deployment, NoStatusError, Played
+from testbed.deployment import Deployment, NoStatusError, PlaybookRun
 from vmlab import storage
 from vmlab.node import Machine
 from vmlab.whole import VmLab
@@ -18,30 +18,30 @@ TIMES = {
     2: {"io_timeout": 2, "watchdog_timeout": 10},
     10: {"io_timeout": 10, "watchdog_timeout": 60},
 }
-"""Profiles by I/O timeout of the host leases, in seconds."""
+"""Values of ``holdfast_times`` by I/O timeout, in seconds."""
 
 TIMING = {"suspect_after": 10.0}
-"""Seconds; machines of a busy host may be silent for longer than the default of 3."""
+"""Seconds; machines on a busy host may be silent for longer than the default of 3."""
 
 CONFIGURATION = "/etc/holdfast/node.json"
 ATTEMPTS = 2
 ANSWER, STATUS = 60.0, 40.0
-"""Seconds until any node has to show the status, and for one of them to do so."""
+"""Seconds until some node has to show the status, and for one node to do so."""
 
 JOINING = 400.0
-"""Seconds for a cluster on this machine to be as configured."""
+"""Seconds until a cluster on this machine has to be healthy."""
 
 
 class VmDeployment(Deployment):
-    """What is deployed in the lab, on the storage of its backend."""
+    """The cluster in the lab, on the storage of its backend."""
 
     testbed: VmLab
-    # With all nodes busy an answer took 13 s; with two of them in 20 s a rehearsal fails.
+    # With all nodes busy a board took 13 s to answer, and a rehearsal asks it twice.
     fence_timeout = 60.0
 
     def __init__(self, lab: VmLab, *, fencing: bool = True, io_timeout: int = 2) -> None:
         nodes = list(lab.nodes.values())
-        if not lab.stood_before:
+        if not lab.reused:
             lab.backend.attach(nodes)
         path = _storage(lab, lab.backend.path)
         self.times = TIMES[io_timeout]
@@ -55,20 +55,20 @@ class VmDeployment(Deployment):
         return all(done.returncode == 0 for done in present)
 
     def deploy_first(self) -> None:
-        """Deploy on machines that were only installed.
+        """Deploy to machines that were just installed.
 
-        On a busy host a machine may be so slow that its systemd does not answer in time.  Then it
-        is done as an operator does it: run again.
+        On a busy host systemd of a machine may not answer in time.  An operator runs the playbook
+        again then, and so does this.
         """
         for _turn in range(ATTEMPTS):
             self.first_run = self.play("deploy")
             if self.first_run.status == 0:
                 break
-            print(self.first_run.said[-1500:], flush=True)
-        assert self.first_run.status == 0, self.first_run.said[-4000:]
+            print(self.first_run.output[-1500:], flush=True)
+        assert self.first_run.status == 0, self.first_run.output[-4000:]
 
-    def look(self, node: str, path: str) -> Played:
-        """Have the role storage look at a path on one node, as ``deploy`` does first."""
+    def look(self, node: str, path: str) -> PlaybookRun:
+        """Check a storage path on one node with the role storage, as ``deploy`` does first."""
         role = {"name": "holdfast.ha.storage", "tasks_from": "look"}
         given = {"storage_cluster": "test", "storage_path": path}
         return self.play_tasks(
@@ -76,7 +76,7 @@ class VmDeployment(Deployment):
         )
 
     def status(self) -> dict[str, Any]:
-        """Return the status as the first node that answers sees it; on a busy host, in a while."""
+        """Return the status from the first node that answers; on a busy host that takes a while."""
         until = time.monotonic() + ANSWER
         while True:
             for node in self.testbed.nodes.values():
@@ -95,19 +95,19 @@ class VmDeployment(Deployment):
             return ""
 
     def other_storage(self) -> str:
-        """Return another storage of the same kind, which all nodes have and nothing uses."""
+        """Return an unused storage of the same kind that all nodes have attached."""
         return _storage(self.testbed, self.testbed.backend.other)
 
     def fences(self, since: float) -> list[dict[str, Any]]:
-        """Return the events of fences since a time, in seconds since 1970."""
+        """Return the fence events since a time, in seconds since 1970."""
         events = self.status()["events"]
         return [one for one in events if one["at"] >= since and one["kind"] == "fence"]
 
-    def wait_whole(self, timeout: float = JOINING) -> dict[str, Any]:
-        """Wait until all nodes are members, and all services are as configured."""
-        return super().wait_whole(timeout)
+    def wait_healthy(self, timeout: float = JOINING) -> dict[str, Any]:
+        """Wait until all nodes are online and all services are as configured."""
+        return super().wait_healthy(timeout)
 
 
 def _storage(lab: VmLab, path: str) -> str:
-    """Return a path of a backend as ``holdfast_storage`` has it; "" is the cluster's LUN."""
+    """Return the value of ``holdfast_storage`` for a backend's *path*; "" is the cluster's LUN."""
     return path or storage.multipath_device(lab.nodes["n1"], 0)

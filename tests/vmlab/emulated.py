@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A lab of one machine on emulated hardware, and that machine as a test sees it."""
+"""A lab of one machine on emulated hardware."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vmlab.whole import MachineLab
 
 
 class EmulatedMachine(Machine):
-    """A machine with Debian's kernel, a hardware watchdog and a kernel that writes a dump."""
+    """A machine with Debian's kernel, a hardware watchdog and a crash kernel."""
 
     kind = EMULATED
     program = "vmlab.emulator"
@@ -29,7 +29,7 @@ class EmulatedMachine(Machine):
 
 
 class EmulatedLab(MachineLab):
-    """One emulated machine, n1, and its board; the lab itself is the other nodes n2 and n3."""
+    """One emulated machine, n1, and its board; n2 and n3 are names of the lab itself."""
 
     nodes: dict[str, EmulatedMachine]
 

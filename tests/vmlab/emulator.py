@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One emulated machine while it has power: Debian's kernel, a hardware watchdog, a crash kernel.
+"""An emulated machine while it has power: Debian's kernel, a hardware watchdog, a crash kernel.
 
-Called with the machine's number, like ``vmlab.machine``.  Its processor is emulated by QEMU, so it
-needs no KVM.  It stays on through a reset, by its watchdog or by its kernel, and goes off when it
-is shut down.
+Called with the machine's number, like ``vmlab.machine``.  QEMU emulates the processor, so it needs
+no KVM.  The machine stays on when its watchdog or its kernel resets it, and goes off when the
+system shuts down.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from vmlab.powered import count_boot, powered
 
 MEMORY = "1G"
 CRASH_MEMORY = "256M"
-"""What is kept free for the kernel that writes a dump."""
+"""Memory reserved for the crash kernel."""
 
 FIRED = "hardware watchdog: resets the machine"
-"""What this program prints when the watchdog resets the machine."""
+"""Printed by this program when the watchdog resets the machine."""
 
 
 def main() -> None:
@@ -37,23 +37,23 @@ def main() -> None:
             if event == "WATCHDOG":
                 print(FIRED, flush=True)
             elif event == "RESET":
-                # The firmware itself may reset the machine several times before the kernel starts.
+                # An upper bound: the firmware may reset the machine before it starts the kernel.
                 count_boot(here)
         print(f"machine {here.name}: the emulator ended with {emulator.wait()}", flush=True)
 
 
-def _events(talk: socket.socket) -> Iterator[str]:
-    """Give what QEMU tells of the machine, until it ends (QEMU Machine Protocol)."""
-    talk.sendall(b'{"execute": "qmp_capabilities"}\n')
-    with talk.makefile("r") as lines:
+def _events(monitor: socket.socket) -> Iterator[str]:
+    """Yield the names of QEMU's events until QEMU ends (QEMU Machine Protocol)."""
+    monitor.sendall(b'{"execute": "qmp_capabilities"}\n')
+    with monitor.makefile("r") as lines:
         for line in lines:
             yield json.loads(line).get("event", "")
 
 
-def _emulator(here: Path, number: int, talk: int) -> list[str]:
-    """Return the command line: the machine's disks, network cards, watchdog and console.
+def _emulator(here: Path, number: int, monitor: int) -> list[str]:
+    """Return QEMU's command line: disks, network cards, watchdog and console of the machine.
 
-    *talk* is the file descriptor of the socket on which it tells what becomes of the machine.
+    *monitor* is the file descriptor of the socket for QEMU's events.
     """
     cards = [
         word
@@ -74,7 +74,7 @@ def _emulator(here: Path, number: int, talk: int) -> list[str]:
         *("qemu-system-x86_64", "-accel", "tcg,tb-size=128", "-machine", "pc"),
         *("-cpu", "qemu64,-svm", "-nodefaults", "-display", "none", "-smp", "1", "-m", MEMORY),
         *("-chardev", f"file,id=console,path={here / 'console'},append=on"),
-        *("-serial", "chardev:console", "-chardev", f"socket,id=events,fd={talk}"),
+        *("-serial", "chardev:console", "-chardev", f"socket,id=events,fd={monitor}"),
         *("-mon", "chardev=events,mode=control"),
         *("-kernel", str(here / "image/linux"), "-initrd", str(here / "image/initrd")),
         *("-append", " ".join(settings)),

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the tests of the lab measure, as a table."""
+"""The measurements of the lab's tests, as a table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import statistics
 
 
 class Figures:
-    """Seconds by what they are of, in the order in which they were measured first."""
+    """Measured times in seconds by name, in the order of their first measurement."""
 
     def __init__(self) -> None:
         self.rows: dict[str, list[float]] = {}
@@ -22,9 +22,10 @@ class Figures:
         print(f"{what}: {seconds:.1f} s", flush=True)
 
     def table(self) -> str:
-        """Return median and maximum of all that was measured, and of the load meanwhile.
+        """Return median and maximum of each measurement, and of the host's load meanwhile.
 
-        Processes that wait for a processor are the load; a busy host makes each figure larger.
+        The load is the number of processes that run or wait for a processor.  It explains figures
+        that are larger than on an idle host.
         """
         width = max(map(len, self.rows))
         lines = [f"{'':{width}} {'runs':>4} {'median':>8} {'maximum':>8}"]

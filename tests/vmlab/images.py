@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The disk images and the kernels of the lab's machines, built once and kept in the tests' cache.
 
-An image is the testbed's base with a layer, the modules of the kernel, and the units with which a
-machine gets its name, its addresses and its files at boot.  Most machines have the kernel of
-Debian's package user-mode-linux: an ordinary program, so the lab needs no KVM.  An emulated one
-has Debian's own, with a hardware watchdog and a kernel that writes a dump after a crash.
+An image is the testbed's base with a layer, the modules of the kernel, and the units that give a
+machine its name, its addresses and its files at boot.  Most machines have the kernel of Debian's
+package user-mode-linux: an ordinary program, so the lab needs no KVM.  An emulated machine has
+Debian's standard kernel, with a hardware watchdog and a crash kernel.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ RELEASE = "13"
 
 PACKAGE = "user-mode-linux"
 SIZE = "3G"
-"""Size of the disk; the file takes only as much as is written."""
+"""Size of the disk; the file is sparse."""
 
 DEADLINE = 600.0
 
 SEED = """#!/bin/sh
-# Files of this machine alone, from its second disk; then its name and its addresses.
+# Unpack this machine's own files from its second disk, then set its name and addresses.
 set -e
 for disk in /dev/ubdb /dev/vdb; do
   [ ! -b "$disk" ] || tar -xf "$disk" -C / --no-same-owner
@@ -60,7 +60,7 @@ ExecStart=/usr/local/sbin/lab-seed
 """
 
 GOODBYE = """#!/bin/sh
-# The kernel ends in the same way for both; the machine has to know whether it starts again.
+# The kernel ends in the same way for a power-off and a reboot; this tells the machine which it is.
 echo "lab: $1" >/dev/console
 """
 
@@ -69,12 +69,12 @@ FILES = {
     "usr/lib/systemd/system-shutdown/lab": GOODBYE,
     "etc/systemd/system/lab-seed.service": SEED_UNIT,
     "etc/fstab": "",
-    # The lab has no name server, and to ask for one takes seconds each time.
+    # The lab has no name server, and each query would take seconds.
     "etc/resolv.conf": "",
     "etc/ssh/sshd_config.d/lab.conf": "UsePAM no\nPrintMotd no\n",
     "etc/systemd/system.conf.d/lab.conf": "[Manager]\nDefaultTimeoutStopSec=30s\n",
 }
-"""What every image has besides its packages."""
+"""Files of every image, besides those of its packages."""
 
 LINKS = {
     "etc/systemd/system/sysinit.target.wants/lab-seed.service": "../lab-seed.service",
@@ -97,16 +97,16 @@ LINKS = {
         )
     },
 }
-"""Links in the image; what links to /dev/null has no use in the lab.  Each reload of systemd runs
-all generators, and processes are slow to start on a kernel in user mode."""
+"""Links of every image.  Units and generators that the lab does not need link to /dev/null: each
+reload of systemd runs all generators, and processes are slow to start on a kernel in user mode."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of machines: the name of its image, the layer upon the testbed's base, files.
+    """A kind of machine: the name of its image, the layer on the testbed's base, its own files.
 
-    *kernel* is what a shell does for its kernel and modules: ``$root`` is the root of the disk, and
-    what is put into ``$image`` is kept beside the disk.
+    *kernel* is the shell script that installs kernel and modules: ``$root`` is the root of the
+    disk, and files in ``$image`` are kept beside the disk.
     """
 
     name: str
@@ -120,7 +120,7 @@ USER_MODE = Kind(
     "machine",
     {
         "etc/modules-load.d/lab.conf": "softdog\n",
-        # As this kernel has it, a watchdog that was opened once could not be released any more.
+        # This kernel's default is nowayout: a watchdog that was opened could never be released.
         "etc/modprobe.d/lab.conf": "options softdog nowayout=0\n",
     },
     f"""
@@ -138,7 +138,7 @@ EMULATED = Kind(
     "emulated",
     {
         "etc/modules-load.d/lab.conf": "i6300esb\n",
-        # Each device costs a processor that is emulated a second or more at each boot.
+        # Each driver costs an emulated processor a second or more at boot.
         "etc/modprobe.d/lab.conf": "blacklist ata_piix\nblacklist floppy\nblacklist pcspkr\n",
         "etc/initramfs-tools/conf.d/lab": "MODULES=list\nRESUME=none\n",
         "etc/initramfs-tools/modules": "virtio_pci\nvirtio_blk\nvirtio_net\next4\n",
@@ -155,10 +155,10 @@ cp "$root/boot/vmlinuz-$version" "$image/linux"
 
 
 def image(kind: Kind = USER_MODE) -> Path:
-    """Return the folder in the cache with the disk of all machines of a kind, and their kernel.
+    """Return the folder in the cache with disk and kernel of all machines of a kind.
 
-    Outside of a lab, which has no way to a mirror, it is built if missing.  Raises ``BaseError``
-    with the last lines of what the tools printed.
+    It is built if it is missing, but not inside a lab, which cannot reach a mirror.  Raises
+    ``BaseError`` with the last lines of output of the tools.
     """
     folder = CACHE / f"{kind.name}-{RELEASE}-{_recipe()}"
     if folder.exists():
@@ -178,7 +178,7 @@ def image(kind: Kind = USER_MODE) -> Path:
 
 
 def _recipe() -> str:
-    """Return a hash of all that the images are made of."""
+    """Return a hash of everything that defines the images."""
     text = Path(__file__).read_bytes() + Path(bases.__file__).read_bytes()
     return hashlib.sha256(text).hexdigest()[:12]
 
@@ -203,7 +203,7 @@ def _build(kind: Kind, place: Path, layers: tuple[Path, ...]) -> None:
         f"mount -t overlay machine $root"
         f" -o lowerdir={lower},upperdir=$place/upper,workdir=$place/work",
         kind.kernel,
-        # No journal of the image's own has to be replayed, and no checksums: a kernel is older.
+        # The features are newer than the kernel in user mode (6.1).
         f"mke2fs -q -t ext4 -O ^metadata_csum_seed,^orphan_file -E root_owner=0:0"
         f" -d $root $image/disk.img {SIZE}",
     )
@@ -211,7 +211,7 @@ def _build(kind: Kind, place: Path, layers: tuple[Path, ...]) -> None:
 
 
 def _run(place: Path, script: str) -> None:
-    """Run a script in namespaces of its own, so that no mount is left."""
+    """Run a script in namespaces of its own, so that no mount remains."""
     alone = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
     done = subprocess.run(
         [*alone, "sh", "-ec", script],

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One machine while it has power: a kernel in user mode, started again when it asks for a reboot.
+"""A machine while it has power: a kernel in user mode, restarted when the system reboots.
 
-Called with the machine's number, like a machine of the testbed in a control group of its own: to
-kill that is to cut the power.  A kernel that panics leaves the machine on and silent.
+Called with the machine's number, in a control group of its own.  Killing the group cuts the power.
+A kernel that panics leaves the machine on and silent.
 """
 
 from __future__ import annotations
@@ -20,40 +20,39 @@ from vmlab.powered import count_boot, powered
 
 MEMORY = "512M"
 GOODBYES = ("lab: poweroff", "lab: halt")
-"""What the system prints when it is shut down and is not to start again."""
+"""Printed by the system when it shuts down for good."""
 
 RESET = "softdog: Initiating system reboot"
-"""What a kernel prints last when its watchdog resets the machine.  In user mode it may abort then
-under I/O errors, which no reset of a real machine can."""
-
+"""Printed last by a kernel whose watchdog resets the machine.  A kernel in user mode that has I/O
+errors may abort in its reset, unlike a real machine."""
 
 PANICKED = "panicked, and stays on"
-"""What this program prints last when a kernel has panicked."""
+"""Printed last by this program when a kernel has panicked."""
 
 
 def main() -> None:
     with powered() as (here, number):
         while True:
-            status, said = _boot(here, number)
+            status, output = _boot(here, number)
             print(f"machine {here.name}: the kernel ended with {status}", flush=True)
-            if any(goodbye in said for goodbye in GOODBYES):
+            if any(goodbye in output for goodbye in GOODBYES):
                 break
-            if not boots_again(status, said):
-                # A machine does not lose its power by that.
+            if not reboots(status, output):
+                # A panic does not switch a machine off.
                 print(f"machine {here.name}: {PANICKED}", flush=True)
                 signal.pause()
 
 
-def boots_again(status: int, said: str) -> bool:
-    """Return whether a kernel that ended with *status*, and *said* this last, was reset."""
-    return status == 0 or said.rstrip().endswith(RESET)
+def reboots(status: int, output: str) -> bool:
+    """Return whether a kernel with this exit status and last output was reset or rebooted."""
+    return status == 0 or output.rstrip().endswith(RESET)
 
 
 def _boot(here: Path, number: int) -> tuple[int, str]:
-    """Run the kernel until it ends; return its exit status and the end of what it printed.
+    """Run the kernel until it ends; return its exit status and its last 2,000 characters of output.
 
-    A kernel that aborts leaves the process that does its I/O, which may still have writes to do.
-    Done to the disk of the next kernel, they would damage it.
+    A kernel that aborts leaves its I/O process behind.  Late writes of that process would damage
+    the disk of the next kernel, so it is killed.
     """
     group = CGROUP / here.name / "kernel"
     group.mkdir(exist_ok=True)

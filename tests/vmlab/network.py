@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The networks of the lab: those of the testbed, and two more to the storage machine.
+"""The networks of the lab: those of the testbed, and two to the storage machine.
 
-Each machine has a tap device on the bridge of each network.  A cable that is cut is taken off its
-bridge and stays up: the network card of a kernel in user mode does not survive "down".
+Each machine has a tap device on the bridge of each network.  To cut a cable its tap device leaves
+the bridge, but stays up: the network card of a kernel in user mode does not survive "down".
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Iterable
 from testbed.network import BOARDS, BOTH, CLUSTER, FROM_NODE, address, board_address
 
 FIRST_PATH, SECOND_PATH = 2, 3
-"""The networks 10.77.2.0/24 and 10.77.3.0/24, on which the storage machine has a portal each."""
+"""The storage networks 10.77.2.0/24 and 10.77.3.0/24; each has a portal of the storage machine."""
 
 PATHS = (FIRST_PATH, SECOND_PATH)
 NETWORKS = (CLUSTER, BOARDS, *PATHS)
 
 
 def build(numbers: Iterable[int]) -> None:
-    """Make the bridges, the cables of the machines *numbers* and the addresses of the boards."""
+    """Create the bridges, the cables of the machines *numbers* and the addresses of the boards."""
     for network in NETWORKS:
         bridge = f"br{network}"
         _ip("link", "add", bridge, "type", "bridge", "forward_delay", "0")
@@ -40,7 +40,7 @@ def cable(number: int, network: int) -> str:
 
 
 def cut(number: int, network: int = CLUSTER, way: str = BOTH) -> None:
-    """Let nothing pass a machine's cable, or nothing from the machine, or nothing to it."""
+    """Drop everything on a machine's cable, or everything from the machine, or to it."""
     heal(number, network)
     device = cable(number, network)
     if way == BOTH:
@@ -54,7 +54,7 @@ def cut(number: int, network: int = CLUSTER, way: str = BOTH) -> None:
 
 
 def heal(number: int, network: int = CLUSTER) -> None:
-    """Let everything pass a machine's cable."""
+    """Repair a machine's cable."""
     device = cable(number, network)
     _nft(f"add table netdev {device}\ndelete table netdev {device}\n")
     _ip("link", "set", device, "master", f"br{network}", "up")

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A machine of the lab as a test sees it: the testbed's node, with a kernel of its own."""
+"""A machine of the lab: the testbed's node, with a kernel of its own, controlled over ssh."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from vmlab.images import USER_MODE, Kind, image
 from vmlab.machine import PANICKED, RESET
 
 BOOT = 600.0
-"""Seconds until a machine answers; 25 s on an idle machine."""
+"""Seconds until a machine has to answer; on an idle host it takes 25 s."""
 
 SHUTDOWN = 240.0
 NO_ANSWER = 255
@@ -35,21 +35,21 @@ SSH = (
 
 
 class Machine(Node):
-    """Machine *number* of the lab whose folder is *lab*; what runs on it is asked over ssh."""
+    """Machine *number* of the lab in the folder *lab*; commands run on it over ssh."""
 
     kind: Kind = USER_MODE
     program = "vmlab.machine"
-    """What runs while the machine has power."""
+    """The Python module that runs while the machine has power."""
 
     fired = RESET
-    """What is printed when its watchdog resets the machine."""
+    """Text on the console when the watchdog resets the machine."""
 
     def __init__(self, lab: Path, number: int) -> None:
         super().__init__(lab, number)
         self._key = lab / "key"
 
     def install(self, files: Mapping[str, str]) -> None:
-        """Install the machine, with *files* of its own."""
+        """Install the machine, with *files* for it alone, by path."""
         for name in ("memory", "uml"):
             (self._here / name).mkdir(parents=True)
         (self._here / "image").symlink_to(image(self.kind))
@@ -60,17 +60,17 @@ class Machine(Node):
         self.reinstall()
 
     def reinstall(self) -> None:
-        """Give the machine, which is off, a blank disk over the image."""
-        # The kernel makes it.
+        """Give the machine, which is off, a blank disk on top of the image."""
+        # The kernel creates the file.
         (self._here / "disk.cow").unlink(missing_ok=True)
 
     def add_disk(self, name: str, size: int) -> None:
-        """Give the machine another disk, blank, of *size* bytes; before it is switched on."""
+        """Add a blank disk of *size* bytes, before the machine is switched on."""
         with (self._here / f"lun-{name}").open("wb") as file:
             file.truncate(size)
 
     def boot_id(self) -> int:
-        """Return how often the kernel was started, 0 while the machine is off."""
+        """Return how often the kernel has been started, 0 while the machine is off."""
         return int((self._here / "boots").read_text()) if self.is_on else 0
 
     def wait_booted(self, timeout: float = BOOT) -> None:
@@ -78,7 +78,7 @@ class Machine(Node):
         super().wait_booted(timeout)
 
     def shut_down(self) -> None:
-        """Shut the machine down in an orderly way, and wait until it is off."""
+        """Shut the machine down cleanly, and wait until it is off."""
         self.run("systemctl", "--no-block", "poweroff", check=False)
         until = time.monotonic() + SHUTDOWN
         while self.is_on:
@@ -87,11 +87,11 @@ class Machine(Node):
             time.sleep(0.1)
 
     def freeze(self) -> None:
-        """Stop the processor: the kernel hangs, and the watchdog that it drives with it."""
+        """Stop the processor: the kernel hangs, and with it the watchdog timer of the kernel."""
         power.pause(self.number)
 
     def thaw(self) -> None:
-        """Let the processor go on."""
+        """Let the processor continue."""
         power.pause(self.number, False)
 
     def panic(self) -> None:
@@ -100,24 +100,24 @@ class Machine(Node):
         self.run(*words, check=False)
 
     def has_panicked(self) -> bool:
-        """Return whether the machine has power, and its kernel has panicked."""
+        """Return whether the machine has power and its kernel has panicked."""
         return self.is_on and self.console().rstrip().endswith(PANICKED)
 
     def cut_network(self, way: str = BOTH, which: int = CLUSTER) -> None:
-        """Cut one of the machine's cables, in one direction or both."""
+        """Cut one of the machine's network cables, in one direction or both."""
         network.cut(self.number, which, way)
 
     def heal_network(self, which: int = CLUSTER) -> None:
-        """Repair one of the machine's cables."""
+        """Repair one of the machine's network cables."""
         network.heal(self.number, which)
 
     def cut_paths(self, count: int = len(network.PATHS)) -> None:
-        """Cut the machine off the storage, on *count* of the networks that lead there."""
+        """Cut the machine off from the storage, on *count* of the two storage networks."""
         for path in network.PATHS[:count]:
             network.cut(self.number, path)
 
     def heal_paths(self) -> None:
-        """Repair the networks to the storage."""
+        """Repair both storage networks."""
         for path in network.PATHS:
             network.heal(self.number, path)
 
@@ -131,7 +131,7 @@ class Machine(Node):
         boot = self.boot_id()
         if boot == 0:
             raise ProcessLookupError(f"{self.name} is off")
-        # A connection for each boot: what is left of that to an earlier one is of no use.
+        # One control connection for each boot: an old one no longer works.
         control = f"ControlPath=/run/lock/{self.name}-{boot}"
         done = subprocess.run(
             [
@@ -153,7 +153,7 @@ class Machine(Node):
         return done
 
     def watchdog_fired(self) -> int:
-        """Return how often the kernel's watchdog has reset the machine."""
+        """Return how often the watchdog has reset the machine."""
         return self.console().count(self.fired)
 
     def _write_seed(self, files: Mapping[str, str]) -> None:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the programs share that are a machine while it has power."""
+"""What both kinds of machines share while they have power."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from testbed.lab import CGROUP, folder
 
 @contextmanager
 def powered() -> Iterator[tuple[Path, int]]:
-    """Give the folder and the number of the machine that this program is; it is off after that."""
+    """Yield folder and number of the machine that this process runs; switch it off at the end."""
     number = int(sys.argv[1])
     lab = folder()
     if lab is None:
@@ -22,12 +22,12 @@ def powered() -> Iterator[tuple[Path, int]]:
     here = lab / f"n{number}"
     print(f"machine {here.name}: on", flush=True)
     yield here, number
-    # What is left, itself too.
+    # All processes of the machine, this one included.
     (CGROUP / here.name / "cgroup.kill").write_text("1")
 
 
 def count_boot(here: Path) -> None:
-    """Count one more start of a machine's kernel."""
+    """Increment the number of kernel starts of a machine."""
     boots = here / "boots"
     new = here / "boots.new"
     new.write_text(str(int(boots.read_text()) + 1))

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The soak on machines with kernels of their own: what it does to nodes and to the storage machine.
+"""The soak on machines with kernels of their own: its faults of nodes and of the storage machine.
 
 Run it by ``vmlab soak``.
 """
@@ -13,25 +13,20 @@ import time
 from typing import Any
 
 from testbed import lab
-from testbed.network import BOTH, FROM_NODE, TO_NODE
-from testbed.node import Node, wait_until
-from testbed.services import declare_services
-from testbed.soak import (
-    ALWAYS,
+from testbed.fault import (
+    ANY_DURATION,
     Fault,
     Reach,
-    Soak,
-    add_options,
-    chosen,
     cut_off,
     disk_full,
-    given_again,
-    judge,
     kill,
-    ledgers,
     reinstalled,
     thaw,
 )
+from testbed.network import BOTH, FROM_NODE, TO_NODE
+from testbed.node import Node, wait_until
+from testbed.services import declare_services
+from testbed.soak import Soak, add_options, as_arguments, ledgers, run, select
 from vmlab import network
 from vmlab.deployment import VmDeployment
 from vmlab.images import image
@@ -41,28 +36,28 @@ from vmlab.storage import BACKENDS, RIDES_OUT, Backend
 from vmlab.whole import VmLab
 
 BOUND = 600.0
-"""Seconds after the end of a fault for everything to be as configured again: machines with kernels
-in user mode boot for a minute on a busy host."""
+"""Seconds after the end of a fault until the cluster has to be healthy again: machines with kernels
+in user mode take a minute to boot on a busy host."""
 
 TAKEN_OVER = 150.0
-"""Seconds without an answer of a service whose node was lost, on a busy host."""
+"""The longest outage of a service whose node failed, in seconds, on a busy host."""
 
 RESET = 300.0
-"""Seconds without one after all nodes were reset by their watchdogs, and booted."""
+"""The longest outage if all nodes were reset by their watchdogs and had to boot, in seconds."""
 
 ANSWER = 2.0
-"""Seconds for a service on such a machine to answer."""
+"""Seconds in which a service on such a machine has to answer."""
 
 CRASH = 60.0
-"""Seconds for a kernel to end once it is told to crash."""
+"""Seconds in which a kernel has to end after it was told to crash."""
 
 HOG = "tail /dev/zero"
-"""Takes memory until the kernel ends it."""
+"""Takes memory until the kernel kills it."""
 
 WRONG_BY = 3600
 
 IO_TIMEOUT = 2
-"""Seconds, of the host leases in a soak."""
+"""I/O timeout of the host leases in a soak, in seconds."""
 
 
 def _clock_wrong(_deployment: VmDeployment, node: Machine) -> None:
@@ -79,13 +74,13 @@ def _panic(_deployment: VmDeployment, node: Machine) -> None:
 
 
 def _after_panic(deployment: VmDeployment, node: Machine) -> None:
-    """Wait until a crashed machine is fenced.  Reset one that is not, because it ran nothing."""
+    """Wait until a crashed machine is fenced.  Reset it if it is not, because it ran no service."""
 
     def is_decided() -> bool:
         state = deployment.status()["nodes"][node.name]["state"]
         return not node.has_panicked() or state in ("offline", "off")
 
-    wait_until(is_decided, BOUND, f"a fence of {node.name}, or that it is not needed")
+    wait_until(is_decided, BOUND, f"{node.name} fenced, or offline without a service")
     if node.has_panicked():
         node.reset()
 
@@ -124,7 +119,7 @@ def _site_on(deployment: VmDeployment, _node: Node) -> None:
         machine.switch_on()
 
 
-def _of_storage(name: str, longest: float, begin: Any, end: Any, harmless: float) -> Fault:
+def _of_storage(name: str, longest: float, begin: Any, end: Any, harmless_below: float) -> Fault:
     return Fault(
         name,
         RESET,
@@ -132,8 +127,8 @@ def _of_storage(name: str, longest: float, begin: Any, end: Any, harmless: float
         begin,
         end,
         reach=Reach.STORAGE,
-        harmless=harmless,
-        cuts_clients_off=True,
+        harmless_below=harmless_below,
+        isolates_clients=True,
     )
 
 
@@ -143,12 +138,12 @@ ONE_PATH = Fault(
     40.0,
     lambda deployment, node: node.cut_paths(len(network.PATHS) - 1),
     lambda deployment, node: node.heal_paths(),
-    harmless=ALWAYS,
+    harmless_below=ANY_DURATION,
 )
 
 
 def faults_on(backend: Backend) -> tuple[Fault, ...]:
-    """Return all that a soak does to a cluster on *backend*."""
+    """Return the faults of a soak on *backend*."""
     harmless = RIDES_OUT * IO_TIMEOUT
     return (
         Fault("power cut", TAKEN_OVER, 0.0, lambda deployment, node: node.cut_power()),
@@ -169,25 +164,34 @@ def faults_on(backend: Backend) -> tuple[Fault, ...]:
             60.0,
             lambda deployment, node: node.cut_paths(),
             lambda deployment, node: node.heal_paths(),
-            harmless=harmless,
+            harmless_below=harmless,
         ),
         _of_storage("storage away", 90.0, _storage_away, _storage_back, harmless),
         _of_storage("storage machine reset", 0.0, _restart_storage, _storage_serves, 0.0),
         Fault("whole site off", RESET, 20.0, _site_off, _site_on, reach=Reach.SITE),
-        Fault("memory taken", 60.0, 20.0, _take_memory, _give_memory_back, harmless=ALWAYS),
-        Fault("clock an hour ahead", 30.0, 30.0, _clock_wrong, _clock_right, harmless=ALWAYS),
+        Fault(
+            "memory taken", 60.0, 20.0, _take_memory, _give_memory_back, harmless_below=ANY_DURATION
+        ),
+        Fault(
+            "clock an hour ahead",
+            30.0,
+            30.0,
+            _clock_wrong,
+            _clock_right,
+            harmless_below=ANY_DURATION,
+        ),
         reinstalled(TAKEN_OVER, lambda deployment, node: backend.attach_one(node)),
-        kill("holdfast-lrm", 60.0, harmless=ALWAYS),
-        kill("holdfast-crm", 60.0, harmless=ALWAYS),
-        kill("sanlock", TAKEN_OVER, smoulders=True),
-        kill("wdmd", TAKEN_OVER, smoulders=True),
+        kill("holdfast-lrm", 60.0, harmless_below=ANY_DURATION),
+        kill("holdfast-crm", 60.0, harmless_below=ANY_DURATION),
+        kill("sanlock", TAKEN_OVER, delayed=True),
+        kill("wdmd", TAKEN_OVER, delayed=True),
         disk_full(60.0),
         *((ONE_PATH,) if backend.block else ()),
     )
 
 
 def add_soak_options(parser: argparse.ArgumentParser) -> None:
-    """Give *parser* the options of a soak in this lab."""
+    """Add the options of a soak in this lab to *parser*."""
     parser.add_argument("backend", choices=sorted(BACKENDS))
     add_options(parser, faults_on(BACKENDS["lun"]))
 
@@ -196,7 +200,7 @@ def run_soak(options: argparse.Namespace) -> int:
     """Run a soak, in a lab of its own unless this process is in one; return the exit status."""
     if lab.folder() is None:
         image()
-        words = (options.backend, *given_again(options))
+        words = (options.backend, *as_arguments(options))
         return lab.run([sys.executable, "-m", "vmlab", "soak", *words])
     sys.stdout.write(f"seed {options.seed}, {options.minutes:g} minutes, {options.backend}\n")
     backend = BACKENDS[options.backend]
@@ -204,10 +208,10 @@ def run_soak(options: argparse.Namespace) -> int:
         deployment = VmDeployment(machines, io_timeout=IO_TIMEOUT)
         if not deployment.is_deployed():
             deployment.deploy_first()
-        deployment.wait_whole()
+        deployment.wait_healthy()
         declare_services(deployment)
-        deployment.wait_whole()
-        faults = chosen(faults_on(backend), options)
-        watchers, workloads = (Observer(),), ledgers(deployment, ANSWER)
-        soak = Soak(deployment, options.seed, faults, watchers, workloads, BOUND)
-        return judge(soak, deployment, options)
+        deployment.wait_healthy()
+        faults = select(faults_on(backend), options)
+        workloads = ledgers(deployment, ANSWER)
+        soak = Soak(deployment, options.seed, faults, (Observer(),), workloads, BOUND)
+        return run(soak, deployment, options)

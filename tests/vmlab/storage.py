@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the storage machine serves, and how the nodes use it: the backends that are tested.
+"""The storage backends that are tested: what the storage machine serves, and how nodes attach it.
 
-The storage machine exports a folder over NFS and two LUNs over iSCSI, each through a portal on
-both networks.  The nodes use the programs and units of the distribution, as an operator does.
+The storage machine exports a folder over NFS and two LUNs over iSCSI.  Each LUN has a portal on
+both networks.  The nodes use the distribution's programs and units, as an operator does.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ NUMBER = 9
 """The number of the storage machine."""
 
 SETUP = 600.0
-"""Seconds for the nodes of a busy host to be given the storage; 60 s on an idle one."""
+"""Seconds to attach the storage to the nodes on a busy host; on an idle host it takes 60 s."""
 
 MAX_HOSTS = 16
 LUNS = {"cluster": 400 << 20, "data": 640 << 20}
-"""Bytes of the LUNs: one for the cluster, one for a volume group."""
+"""The LUNs with their sizes in bytes: one for the cluster, one for a volume group."""
 
 VOLUMES = {"cluster": "352M", "alpha": "64M", "beta": "64M"}
-"""Logical volumes on the second LUN: a cluster's storage, and the file system of each service."""
+"""The logical volumes on the second LUN: a cluster's storage, and a file system per service."""
 
 IQN = "iqn.2026-01.lab.test"
 PORTALS = tuple(address(path, NUMBER) for path in network.PATHS)
@@ -40,13 +40,12 @@ FOLDER = f"{MOUNT}/test"
 VOLUME = "/dev/ha/cluster"
 
 RIDES_OUT = 3.0
-"""How long an outage of the storage may be, in I/O timeouts, so that no host lease fails: it lives
-eight, and was renewed up to two before.  I/O goes on some seconds after the storage is back: a TCP
-connection without an answer tries again after ever twice the time, and sessions of iSCSI, which are
-given up, have to log in again."""
+"""The longest storage outage, in I/O timeouts, that no host lease fails in.  A host lease lives for
+eight, and was renewed up to two before the outage.  I/O continues some seconds after the storage is
+back: TCP doubles its wait after each retry, and iSCSI sessions that failed have to log in again."""
 
 SERVE = f"""#!/bin/sh
-# Export the folder over NFS and the LUNs over iSCSI, each of these through both portals.
+# Export the folder over NFS, and both LUNs over iSCSI through both portals.
 set -e
 modprobe iscsi_target_mod
 modprobe target_core_iblock
@@ -91,16 +90,16 @@ FILES = {
     "etc/systemd/system/lab-serve.service": SERVE_UNIT,
     "etc/exports": "/srv/nfs 10.77.0.0/16(rw,sync,no_root_squash,no_subtree_check)\n"
     "/srv/squashed 10.77.0.0/16(rw,sync,root_squash,no_subtree_check)\n",
-    # What the nodes write on a LUN is not this machine's: LVM here would activate their volume
-    # group at a boot, and a device in use cannot be exported.
+    # LVM on this machine would activate the nodes' volume group at boot, and a device in use cannot
+    # be exported.
     "etc/lvm/lvmlocal.conf": 'devices {\n  global_filter = [ "r|.*|" ]\n}\n',
-    # A client that was there before a restart of the server waits for the end of these times.
+    # Clients that were connected before a restart of the server wait for these times.
     "etc/nfs.conf": "[nfsd]\ngrace-time=10\nlease-time=10\nthreads=4\n",
 }
-"""The storage machine's own files."""
+"""Files of the storage machine alone."""
 
 NO_RETRY = 3
-"""Looks for a path, ``POLLING`` seconds apart, before I/O without one fails."""
+"""Path checks, ``POLLING`` seconds apart, before I/O without any path fails."""
 
 POLLING = 2
 MULTIPATH = f"""defaults {{
@@ -109,7 +108,7 @@ MULTIPATH = f"""defaults {{
   polling_interval {POLLING}
   max_polling_interval {POLLING}
 }}
-# Not in "defaults": the built-in settings of a device win over these.
+# Not in "defaults": built-in settings of a device take precedence over those.
 overrides {{
   fast_io_fail_tmo 5
   no_path_retry {NO_RETRY}
@@ -132,7 +131,7 @@ LOGIN_AGAIN = """[Service]
 Restart=on-failure
 RestartSec=10
 """
-"""Debian's unit logs in at boot for two minutes, and without this never again."""
+"""Without this Debian's unit tries to log in for two minutes at boot, and never again."""
 
 ISCSI_SETUP = "; ".join(
     (
@@ -150,18 +149,18 @@ ISCSI_SETUP = "; ".join(
 
 
 def on_each(nodes: Sequence[Machine], act: Callable[[Machine], T]) -> list[T]:
-    """Do something on all nodes at once, and return what came of it."""
+    """Call *act* for all nodes in parallel, and return the results in order."""
     with ThreadPoolExecutor(max(1, len(nodes))) as pool:
         return list(pool.map(act, nodes))
 
 
 @dataclass(frozen=True)
 class Backend:
-    """A kind of storage: what ``holdfast_storage`` is, and where the service *alpha* has data.
+    """A kind of storage.  *path* is the value of ``holdfast_storage``, "" for the cluster's LUN.
 
-    *other* is another storage to which the cluster can be moved; "" is the LUN of the cluster.
-    *attach_one* gives a node the storage, now and at each boot, and *make* makes on it what has to
-    be there once.
+    *other* is another storage to which the cluster can be moved, in the same form.  *attach_one*
+    attaches the storage to a node, now and at each boot.  *make* creates on it, once, the folders
+    or volumes that all nodes share.  *block* says that it is a block device.
     """
 
     name: str
@@ -172,18 +171,18 @@ class Backend:
     block: bool
 
     def attach(self, nodes: Sequence[Machine]) -> None:
-        """Give all nodes the storage, which is blank."""
+        """Attach the storage, which is blank, to all nodes."""
         first, *others = nodes
         self.attach_one(first)
         self.make(first)
         on_each(others, self.attach_one)
 
     def data(self, service: str) -> str:
-        """Return the folder in which a service has its ledger, wherever it runs."""
+        """Return the folder of a service's ledger, on each node."""
         return f"/srv/{service}" if self.block else f"{MOUNT}/data"
 
     def resources(self, service: str) -> list[dict[str, Any]]:
-        """Return the resources that a service needs before it can use its data."""
+        """Return the resources that provide the folder of a service's ledger."""
         if not self.block:
             return []
         parameters = {
@@ -193,11 +192,11 @@ class Backend:
             "force_unmount": "safe",
         }
         agent = "ocf:heartbeat:Filesystem"
-        # At 20 it writes a file: after I/O errors the kernel makes the file system read-only.
+        # Depth 20 writes a file.  After I/O errors the kernel makes the file system read-only.
         return [{"name": "data", "agent": agent, "parameters": parameters, "check_level": 20}]
 
     def read(self, nodes: Sequence[Machine], served_by: Machine, path: str) -> str:
-        """Return the content of a file of a service: from the server, or where it is mounted."""
+        """Return a service's file, read on the server or on the node that mounts it."""
         if not self.block:
             return served_by.run("cat", f"/srv/nfs/{path.removeprefix(MOUNT)}").stdout
         for node in nodes:
@@ -209,12 +208,12 @@ class Backend:
 
 
 def nfs_options(version: str) -> str:
-    """Return the options of a mount that is safe with sanlock."""
+    """Return mount options that are safe with sanlock."""
     return f"vers={version},hard,timeo=50,retrans=2,lookupcache=none,noatime,_netdev"
 
 
 def _mount(version: str) -> Callable[[Machine], None]:
-    """Return what mounts the export on a node."""
+    """Return a function that mounts the export on a node."""
     line = f"{PORTALS[0]}:/srv/nfs {MOUNT} nfs {nfs_options(version)} 0 0"
     script = (
         f"mkdir -p {MOUNT}; echo '{line}' >/etc/fstab; systemctl daemon-reload;"
@@ -232,7 +231,7 @@ def _make_folder(node: Machine) -> None:
 
 
 def _attach_luns(node: Machine) -> None:
-    """Log a node in at both portals, and let it see the volumes that there are."""
+    """Log a node in to both portals, and activate the volumes that exist."""
     _log_in(node)
     node.run("sh", "-ec", "vgscan -qq; vgchange -qq -ay", timeout=SETUP)
 
@@ -245,7 +244,7 @@ def _make_volumes(node: Machine) -> None:
 
 
 def _log_in(node: Machine) -> None:
-    """Log one node in at both portals, and wait for all paths."""
+    """Log one node in to both portals, and wait for all paths."""
     node.run("sh", "-c", "cat >/etc/multipath.conf", text=MULTIPATH)
     node.run("sh", "-ec", f"mkdir -p $(dirname {LOGIN}); cat >{LOGIN}", text=LOGIN_AGAIN)
     node.run("sh", "-ec", f"modprobe dm-multipath; {ISCSI_SETUP}", timeout=SETUP)
@@ -253,9 +252,9 @@ def _log_in(node: Machine) -> None:
 
 
 def multipath_device(node: Machine, number: int) -> str:
-    """Return the name that a LUN has on all nodes, by its identity."""
+    """Return the stable name of a LUN, which is the same on all nodes."""
     found = node.run("sh", "-c", "echo /dev/disk/by-id/dm-uuid-mpath-*").stdout.split()
-    # Their identity ends with the serial number, which is that of the LUN.
+    # The names end with the LUN's serial number, so they sort by LUN.
     return sorted(found)[number]
 
 

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A kernel crashes on a machine with a hardware watchdog: its dump is written, or it is reset.
+"""A kernel crashes on a machine with a hardware watchdog: it writes its dump, or it is reset.
 
-The machine has the role leases and is in a lockspace, so its watchdog is armed, as that of a node
-is.  The files and the fence devices are those of docs/install.md.  Run it by ``vmlab crash``.
+The machine has the role leases and is in a lockspace, so its watchdog is armed like that of a node.
+Files, commands and fence devices are read from docs/install.md.  Command: ``vmlab crash``.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ DUMPS = "/var/crash"
 TIMES = host_timing.LeaseTiming(io_timeout=10, watchdog_timeout=60)
 LOCKSPACE = "/var/lib/lockspace"
 
-HEARD, SILENT, WRITTEN = 180, 20, 90
-"""Seconds until the crash kernel of a machine this slow is heard, for a gate that hears nothing,
-and for the dump after it was heard."""
+GATE, SHORT_GATE, DUMP_DELAY = 180, 20, 90
+"""Seconds: timeout of the gate on a machine this slow; timeout of a gate for a machine that hangs;
+delay of the power cut after the gate's answer, for the dump."""
 
 LONG = 600.0
 LOADED = "/sys/kernel/kexec_crash_loaded"
@@ -58,34 +58,34 @@ LEASES = [
 def laboratory():
     if lab.folder() is None:
         pytest.skip(missing() or "it runs in a lab: tests/vmlab/vmlab crash")
-    with EmulatedLab() as made:
-        (node,) = made.nodes.values()
-        done = Deployment(made, fencing=False).play_tasks("leases", node.name, LEASES)
-        assert done.status == 0, done.said[-3000:]
+    with EmulatedLab() as created:
+        (node,) = created.nodes.values()
+        done = Deployment(created, fencing=False).play_tasks("leases", node.name, LEASES)
+        assert done.status == 0, done.output[-3000:]
         for found in FILE.finditer(GUIDE):
             script = f'mkdir -p "$(dirname {found["path"]})"; cat >{found["path"]}'
             node.run("sh", "-ec", script, text=found["text"])
         (commands,) = COMMANDS.findall(GUIDE)
-        # As its package does, which in an image may start nothing.
+        # The package enables the unit itself, but not in an image, where nothing may be started.
         script = f"systemctl daemon-reload; systemctl enable kdump-tools; {commands}"
         node.run("sh", "-ec", script, timeout=LONG)
-        yield made
+        yield created
 
 
 @pytest.fixture
 def machine(laboratory):
-    """The machine, in a lockspace, with a kernel that writes a dump and no dump yet."""
+    """The machine, in a lockspace, with a loaded crash kernel and without a dump."""
     (node,) = laboratory.nodes.values()
     node.switch_on()
     node.wait_booted()
     node.run("sh", "-ec", f"rm -rf {DUMPS}; mkdir {DUMPS}; sync")
     join(node)
-    wait_until(lambda: is_loaded(node), LONG, "the kernel that writes a dump")
+    wait_until(lambda: is_loaded(node), LONG, "the crash kernel")
     return node
 
 
 def join(node):
-    """Have a host lease, whose watchdog is armed from then on."""
+    """Let the machine join a lockspace, which arms its watchdog."""
     words = ("systemctl", "is-active", "wdmd", "sanlock")
     wait_until(lambda: node.run(*words, check=False).returncode == 0, LONG, "sanlock")
     blank = f"test -e {LOCKSPACE} || {{ truncate -s 1M {LOCKSPACE}; chown sanlock: {LOCKSPACE};"
@@ -97,8 +97,8 @@ def is_loaded(node):
     return node.run("cat", LOADED).stdout.strip() == "1"
 
 
-def by_the_guide(laboratory, heard):
-    """Return the fence devices of the guide, with the lab's board and its times."""
+def guide_fencing(laboratory, gate_timeout):
+    """Return the fence configuration of the guide, with the lab's board and times in seconds."""
     (found,) = DEVICES.findall(GUIDE)
     given = yaml.safe_load(found)
     devices, nodes = given["holdfast_fence_devices"], given["holdfast_fence_nodes"]
@@ -107,20 +107,20 @@ def by_the_guide(laboratory, heard):
         if device["agent"] == "fence_ipmilan":
             device["parameters"] = {**device["parameters"], **board}
     gate, late = devices["dump-n1"], devices["late-board-n1"]
-    gate["parameters"].update(nodename=laboratory.nodes["n1"].address, timeout=heard)
-    gate["timeout"] = heard + 10
-    late["parameters"]["delay"] = WRITTEN
-    late["timeout"] = WRITTEN + 30
+    gate["parameters"].update(nodename=laboratory.nodes["n1"].address, timeout=gate_timeout)
+    gate["timeout"] = gate_timeout + 10
+    late["parameters"]["delay"] = DUMP_DELAY
+    late["timeout"] = DUMP_DELAY + 30
     return parse_fence_configuration({"devices": devices, "nodes": nodes})
 
 
-def decided(result):
-    """Return the fence level and the device that were asked last."""
+def last_step(result):
+    """Return fence level and device of the last step."""
     return result.steps[-1].level, result.steps[-1].step.device
 
 
 def dumps(node):
-    """Return the dumps on a node that are whole: another name is taken for one that is."""
+    """Return the complete dumps on a node; incomplete ones have another name."""
     shown = node.run("sh", "-c", f"ls {DUMPS}/*/dump.*", check=False).stdout.split()
     return [path for path in shown if re.search(r"/dump\.\d+$", path)]
 
@@ -129,27 +129,27 @@ def test_a_crashed_machine_writes_its_dump_before_its_power_is_cut(laboratory, m
     fired = machine.watchdog_fired()
     begun = time.monotonic()
     machine.panic()
-    result = power_off(by_the_guide(laboratory, HEARD), "n1")
+    result = power_off(guide_fencing(laboratory, GATE), "n1")
     figures.add("kernel panic, until the power was cut after the dump", time.monotonic() - begun)
     assert result.confirmed, result.reason
     assert result.evidence == "device-verified"
-    assert decided(result) == (1, "late-board-n1"), result
+    assert last_step(result) == (1, "late-board-n1"), result
     assert not machine.is_on
     assert machine.watchdog_fired() == fired
     machine.switch_on()
     machine.wait_booted()
     (path,) = dumps(machine)
-    told = machine.run("sh", "-c", f"cat {path.rpartition('/')[0]}/dmesg.*").stdout
-    assert "sysrq triggered crash" in told
+    messages = machine.run("sh", "-c", f"cat {path.rpartition('/')[0]}/dmesg.*").stdout
+    assert "sysrq triggered crash" in messages
 
 
 def test_a_machine_that_writes_no_dump_loses_its_power_at_once(laboratory, machine, figures):
     begun = time.monotonic()
     machine.freeze()
-    result = power_off(by_the_guide(laboratory, SILENT), "n1")
-    figures.add(f"hang, gate of {SILENT} s, until the power was cut", time.monotonic() - begun)
+    result = power_off(guide_fencing(laboratory, SHORT_GATE), "n1")
+    figures.add(f"hang, gate of {SHORT_GATE} s, until the power was cut", time.monotonic() - begun)
     assert result.confirmed, result.reason
-    assert decided(result) == (2, "board-n1"), result
+    assert last_step(result) == (2, "board-n1"), result
     assert not machine.is_on
 
 
@@ -161,7 +161,7 @@ def test_a_machine_without_a_fence_device_is_reset_by_its_hardware(machine, figu
     wait_until(lambda: machine.watchdog_fired() > fired, LONG, "the watchdog")
     took = time.monotonic() - begun
     figures.add("kernel panic, until the watchdog reset the machine", took)
-    # Its lease was renewed one interval before at most, and counts from then.
+    # The watchdog counts from the last renewal of the lease, one interval before at most.
     assert took < TIMES.dead_seconds - TIMES.renewal_seconds
     machine.wait_booted()
     assert machine.watchdog_fired() == fired + 1

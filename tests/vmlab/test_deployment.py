@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One playbook run makes a cluster of machines that have the storage, a second changes nothing."""
+"""One playbook run makes a cluster of machines with the storage; a second run changes nothing."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def test_a_second_run_changes_nothing(deployment, figures):
     begun = time.monotonic()
     done = deployment.play("deploy")
     figures.add("deploy again", time.monotonic() - begun)
-    nothing = dict.fromkeys(deployment.testbed.nodes, 0)
-    assert (done.status, done.changed) == (0, nothing), done.said[-3000:]
+    unchanged = dict.fromkeys(deployment.testbed.nodes, 0)
+    assert (done.status, done.changed) == (0, unchanged), done.output[-3000:]
 
 
 def test_each_node_has_a_watchdog_of_its_own_kernel_and_is_in_the_lockspace(deployment):
@@ -26,14 +26,14 @@ def test_each_node_has_a_watchdog_of_its_own_kernel_and_is_in_the_lockspace(depl
 
 
 @pytest.mark.parametrize(
-    ("export", "options", "told"),
+    ("export", "options", "message"),
     [
         ("/srv/squashed", "hard", "squashes root"),
         ("/srv/nfs", "soft", "is mounted soft"),
         ("/srv/nfs", "hard,ro", "is mounted read-only"),
     ],
 )
-def test_an_nfs_mount_that_is_not_safe_is_refused(deployment, export, options, told):
+def test_an_nfs_mount_that_is_not_safe_is_refused(deployment, export, options, message):
     if deployment.testbed.backend.block:
         pytest.skip("there is no NFS here")
     node = deployment.testbed.nodes["n1"]
@@ -44,7 +44,7 @@ def test_an_nfs_mount_that_is_not_safe_is_refused(deployment, export, options, t
     finally:
         node.run("umount", "/mnt")
     assert done.status != 0
-    assert told in done.said
+    assert message in done.output
 
 
 def test_a_path_whose_loss_takes_too_long_is_refused(deployment):
@@ -59,4 +59,4 @@ def test_a_path_whose_loss_takes_too_long_is_refused(deployment):
         if value != former:
             done = deployment.look("n1", deployment.storage)
     assert done.status != 0
-    assert "(with multipath: fast_io_fail_tmo) 120:" in " ".join(done.said.split())
+    assert "(with multipath: fast_io_fail_tmo) 120:" in " ".join(done.output.split())

@@ -16,11 +16,11 @@ WITHOUT_A_PATH = 25.0
 
 
 def writes(service):
-    """Return whether a service takes an entry: an answer alone needs no storage."""
+    """Return whether a service accepts an entry; an answer without one needs no storage."""
     return answers(service, WRITE, "probe")
 
 
-def test_a_node_that_loses_one_path_goes_on(cluster, observer, figures):
+def test_a_node_that_loses_one_path_keeps_its_service(cluster, observer, figures):
     if not cluster.testbed.backend.block:
         pytest.skip("NFS has one path here")
     node = busy_node(cluster, managing=False)
@@ -33,12 +33,12 @@ def test_a_node_that_loses_one_path_goes_on(cluster, observer, figures):
         node.heal_paths()
         hold_still(WITHOUT_A_PATH)
     figures.add("one path lost: longest pause of writes", client.longest)
-    cluster.wait_whole()
+    cluster.wait_healthy()
     assert node.boot_id() == boot
     assert cluster.node_of(service) == node
     assert client.lost(cluster.testbed) == []
     assert cluster.fences(since) == []
-    assert not observer.twice
+    assert not observer.overlaps
 
 
 @pytest.mark.parametrize("device", [True, False], ids=["with a fence device", "without"])
@@ -51,7 +51,7 @@ def test_services_of_a_node_that_loses_all_paths_run_elsewhere(request, cluster,
     (service, *_further) = cluster.status()["nodes"][node.name]["services"]
     boot, begun = node.boot_id(), time.monotonic()
     node.cut_paths()
-    # What was on its way is written within a second.
+    # Writes in flight end within a second.
     hold_still(1.5)
     seconds: dict[str, float] = {}
     conditions = {
@@ -65,10 +65,10 @@ def test_services_of_a_node_that_loses_all_paths_run_elsewhere(request, cluster,
                 seconds[what] = time.monotonic() - begun
         return len(seconds) == len(conditions)
 
-    wait_until(all_met, LONG, f"{', '.join(conditions)}")
+    wait_until(all_met, LONG, ", ".join(conditions))
     for what, took in seconds.items():
         figures.add(f"all paths of a node lost, {word}: {what}", took)
     node.heal_paths()
-    cluster.wait_whole()
-    assert not observer.twice
+    cluster.wait_healthy()
+    assert not observer.overlaps
     assert owners_in_turn(cluster.testbed, service)

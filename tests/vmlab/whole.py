@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The lab as a whole: nodes and a storage machine with kernels of their own, boards, networks."""
+"""The whole lab: nodes and a storage machine with kernels of their own, boards, networks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class MachineLab(Testbed):
         return Machine(place, number)
 
     def _build(self) -> None:
-        """Lay the cables and install the machines."""
+        """Create the networks and install the machines."""
         self.storage.mkdir()
         network.build(machine.number for machine in self.machines)
         key = self._make_key()
@@ -43,7 +43,7 @@ class MachineLab(Testbed):
             machine.install({**self._files(machine), "root/.ssh/authorized_keys": key})
 
     def _files(self, machine: Machine) -> dict[str, str]:
-        """Return the files that make a machine this one."""
+        """Return the files of one machine: names and addresses."""
         addresses = {
             place: testbed_network.address(place, machine.number) for place in network.NETWORKS
         }
@@ -63,7 +63,7 @@ class MachineLab(Testbed):
 
 
 class VmLab(MachineLab):
-    """Nodes and a storage machine, fresh from the installer, all on; for use in a lab."""
+    """Nodes and a storage machine, freshly installed, all on; for use in a lab."""
 
     def __init__(self, backend: Backend, count: int = 3) -> None:
         self.backend = backend
@@ -76,7 +76,7 @@ class VmLab(MachineLab):
 
     def up(self) -> None:
         """Switch all machines and boards on, and wait until the storage is served."""
-        if self.stood_before:
+        if self.reused:
             super().up()
             return
         self.storage_machine.switch_on()
@@ -88,7 +88,7 @@ class VmLab(MachineLab):
 
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)
-        if not self.stood_before:
+        if not self.reused:
             self.storage_machine.cut_power()
 
     @property
@@ -97,11 +97,11 @@ class VmLab(MachineLab):
         return [*self.nodes.values(), self.storage_machine]
 
     def data_folder(self, service: str) -> str:
-        """Return the folder, as nodes see it, where a service has its data."""
+        """Return the folder of a service's ledger, as on a node."""
         return self.backend.data(service)
 
     def data_resources(self, service: str) -> list[dict[str, Any]]:
-        """Return the resources that a service needs before it has that folder."""
+        """Return the resources that provide this folder."""
         return self.backend.resources(service)
 
     def read_shared(self, path: str) -> str:
@@ -109,13 +109,13 @@ class VmLab(MachineLab):
         return self.backend.read(list(self.nodes.values()), self.storage_machine, path)
 
     def _build(self) -> None:
-        """Lay the cables and install the machines."""
+        """Create the networks and install the machines."""
         super()._build()
         for name, size in storage.LUNS.items():
             self.storage_machine.add_disk(name, size)
 
     def _files(self, machine: Machine) -> dict[str, str]:
-        """Return the files that make a machine this one."""
+        """Return the files of one machine: names and addresses."""
         own = storage.FILES if machine.number == storage.NUMBER else {}
         initiator = f"InitiatorName={storage.IQN}:{machine.name}\n"
         return {**super()._files(machine), "etc/iscsi/initiatorname.iscsi": initiator, **own}

@@ -42,5 +42,5 @@ def deployment(testbed: Testbed, device: str) -> Deployment:
         # The services of the tests write there.
         node.run("mkdir", "-p", FOLDER)
     made.deploy_first()
-    made.wait_whole()
+    made.wait_healthy()
     return made

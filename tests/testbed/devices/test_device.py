@@ -49,8 +49,8 @@ def fences(cluster):
 
 def test_a_second_run_changes_nothing_and_sanlock_has_the_areas_of_the_device(deployment, device):
     done = deployment.play("deploy")
-    nothing = dict.fromkeys(deployment.testbed.nodes, 0)
-    assert (done.status, done.changed) == (0, nothing), done.said[-3000:]
+    unchanged = dict.fromkeys(deployment.testbed.nodes, 0)
+    assert (done.status, done.changed) == (0, unchanged), done.output[-3000:]
     for node in deployment.testbed.nodes.values():
         assert f":{device}:8388608" in node.run("sanlock", "client", "status").stdout
         configured = json.loads(node.run("cat", "/etc/holdfast/node.json").stdout)
@@ -76,11 +76,11 @@ def test_services_of_a_node_without_power_run_elsewhere_once_and_the_node_comes_
             since = time.time()
             node.cut_power()
             failover = failover_of(cluster, node, since)
-            cluster.wait_whole(180.0)
+            cluster.wait_healthy(180.0)
         print(f"power cut: {failover['started'][service]['at'] - since:.1f} s")
         assert "off by its own status" in failover["proof"]
         assert failover["started"][service]["node"] != node.name
-        assert not observer.twice
+        assert not observer.overlaps
         assert owners_in_turn(cluster.testbed, service)
 
 
@@ -95,33 +95,33 @@ def test_a_node_that_is_shut_down_gives_its_host_lease_back_on_the_device(cluste
     )
     assert fences(cluster) == before
     node.switch_on()
-    cluster.wait_whole(180.0)
+    cluster.wait_healthy(180.0)
 
 
-def test_services_run_on_while_the_cluster_moves_to_a_folder_and_back(cluster, device):
+def test_services_keep_running_while_the_cluster_moves_to_a_folder_and_back(cluster, device):
     folder = f"{STORAGE}/moved"
-    before, running = cluster.wait_whole(), processes(cluster)
+    before, running = cluster.wait_healthy(), processes(cluster)
     assert len(running) == len(SERVICES)
     with Observer(cluster.testbed) as observer:
         for storage in (folder, device):
             begun = time.monotonic()
             done = cluster.play("storage_change", "-e", f"holdfast_storage={storage}")
             print(f"to {storage}: {time.monotonic() - begun:.0f} s")
-            assert done.status == 0, done.said[-4000:]
-            after = cluster.wait_whole()
+            assert done.status == 0, done.output[-4000:]
+            after = cluster.wait_healthy()
             assert processes(cluster) == running
             for node in cluster.testbed.nodes.values():
                 assert f":{storage}" in node.run("sanlock", "client", "status").stdout
-    assert not observer.twice
+    assert not observer.overlaps
     assert after["manager"]["epoch"] >= before["manager"]["epoch"] + 2
     assert cluster.testbed.nodes["n1"].run("ls", folder).stdout == ""
 
 
-def test_what_was_deployed_is_removed_and_the_device_is_blank_again(cluster, device):
+def test_removal_leaves_a_blank_device(cluster, device):
     cluster.module("rule", {"name": "sides", "state": "absent"})
     for service in SERVICES:
         cluster.remove(service)
     done = cluster.play("remove", "-e", "holdfast_remove_storage=true")
-    assert done.status == 0, done.said[-3000:]
+    assert done.status == 0, done.output[-3000:]
     with Path(device).open("rb") as file:
         assert not any(file.read(8 << 20))

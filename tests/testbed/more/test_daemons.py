@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The end of a daemon alone is nothing that a service notices."""
+"""Services keep running when a daemon ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GRACE = 30.0
 """How long a node with services may be without its LRM."""
 
 
-def test_an_lrm_without_services_may_stay_away_as_long_as_it_likes(cluster):
+def test_a_node_without_services_is_not_fenced_for_its_missing_lrm(cluster):
     idle = node_without_services(cluster)
     fired, boot = idle.watchdog_fired(), idle.boot_id()
     idle.run("systemctl", "stop", "holdfast-lrm.service")
@@ -24,21 +24,21 @@ def test_an_lrm_without_services_may_stay_away_as_long_as_it_likes(cluster):
 
 
 def node_without_services(cluster):
-    """Return one that is not the manager's; where both others run a service, one makes way."""
+    """Return a node without services that is not the manager; one is moved away if need be."""
     status = cluster.status()
     manager = status["manager"]["node"]
     running = {name: one["services"] for name, one in status["nodes"].items() if name != manager}
     idle = min(running, key=lambda name: len(running[name]))
     for service in running[idle]:
         cluster.module("service_move", {"name": service, "node": manager})
-    assert not cluster.wait_whole()["nodes"][idle]["services"]
+    assert not cluster.wait_healthy()["nodes"][idle]["services"]
     return cluster.testbed.nodes[idle]
 
 
 @pytest.mark.parametrize("unit", ["holdfast-lrm", "holdfast-crm"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "hung"])
-def test_a_daemon_that_ends_or_hangs_is_started_anew_and_no_service_notices(cluster, unit, number):
-    cluster.wait_whole()
+def test_a_daemon_that_ends_or_hangs_is_restarted_and_services_keep_running(cluster, unit, number):
+    cluster.wait_healthy()
     node = cluster.node_of("alpha")
     boot, before = node.boot_id(), node.main_process(f"{unit}.service")
     processes = Observer(cluster.testbed).where("alpha")
@@ -47,7 +47,7 @@ def test_a_daemon_that_ends_or_hangs_is_started_anew_and_no_service_notices(clus
         wait_until(
             lambda: node.main_process(f"{unit}.service") not in (0, before), 40.0, "a new daemon"
         )
-        cluster.wait_whole()
+        cluster.wait_healthy()
     assert node.boot_id() == boot
     assert Observer(cluster.testbed).where("alpha") == processes
     assert client.longest < 5.0

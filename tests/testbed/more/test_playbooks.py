@@ -13,10 +13,10 @@ from testbed.services import SERVICES, Client, Observer, owners_in_turn
 
 PLACED = "gamma"
 BOOTED = "stat -c %Z /proc/1"
-"""When the node's own first process began: all nodes here share one kernel."""
+"""Start time of the node's init process, as all nodes share one kernel."""
 
 LONGEST = 5.0
-"""Seconds for which a client may go without an answer on a busy machine; nothing is stopped."""
+"""The longest pause of a client on a busy machine, in seconds; no service is stopped."""
 
 UPDATED = "/var/lib/updated"
 
@@ -34,26 +34,26 @@ UPDATE = [
         }
     },
 ]
-"""An update that asks for a reboot of each node, and whether a node had it."""
+"""Tasks: whether a node needs the update, and an update with a reboot."""
 
 
 @pytest.fixture(autouse=True)
 def used_meanwhile(cluster):
-    """Have both services used and watched during a test, and judge what came of it."""
-    cluster.wait_whole()
+    """Use and observe both services during a test, and judge the result."""
+    cluster.wait_healthy()
     with Client("alpha") as alpha, Client("beta") as beta, Observer(cluster.testbed) as observer:
         yield (alpha, beta)
-        cluster.wait_whole()
+        cluster.wait_healthy()
         wait_until(lambda: alpha.acknowledged and beta.acknowledged, 30.0, "services that answer")
-    assert observer.looks > 0 and not observer.twice
+    assert observer.observations > 0 and not observer.overlaps
     assert alpha.lost(cluster.testbed) == beta.lost(cluster.testbed) == []
     assert all(owners_in_turn(cluster.testbed, service) for service in SERVICES)
 
 
 def play(cluster, name, *words, fails=False, **variables):
-    """Run a playbook with variables, which *fails* or does not; return how it went."""
+    """Run a playbook with variables, check whether it *fails*, and return its result."""
     played = cluster.play(name, *words, "-e", json.dumps(variables))
-    assert (played.status != 0) is fails, played.said[-5000:]
+    assert (played.status != 0) is fails, played.output[-5000:]
     return played
 
 
@@ -62,19 +62,19 @@ def changes(cluster, name, *words, **variables):
     return sum(play(cluster, name, *words, **variables).changed.values())
 
 
-def test_the_cluster_is_shown_held_disarmed_and_let_go(cluster):
-    said = play(cluster, "status", status_fail=True).said
+def test_the_cluster_is_shown_paused_disarmed_and_armed(cluster):
+    shown = play(cluster, "status", status_fail=True).output
     # A device that no node has rehearsed yet is a warning.
-    assert re.search(r"Cluster \S+: (healthy|[0-9]+ warning)", said)
+    assert re.search(r"Cluster \S+: (healthy|[0-9]+ warning)", shown)
     for mode in ("hold", "freeze"):
         hold = {"cluster_maintenance_mode": mode, "cluster_maintenance_reason": "new switches"}
         assert changes(cluster, "cluster_maintenance", "--check", **hold) == 1
         assert changes(cluster, "cluster_maintenance", **hold) == 1
         assert changes(cluster, "cluster_maintenance", **hold) == 0
-        told = "maintenance" if mode == "hold" else "disarm"
-        assert cluster.status()[told]["reason"] == "new switches"
+        shown = "maintenance" if mode == "hold" else "disarm"
+        assert cluster.status()[shown]["reason"] == "new switches"
         assert changes(cluster, "cluster_maintenance", cluster_maintenance_state="absent") == 1
-        assert cluster.status()[told] is None
+        assert cluster.status()[shown] is None
 
 
 def test_the_key_is_exchanged_and_authentication_brought_in_without_an_outage(
@@ -87,7 +87,7 @@ def test_the_key_is_exchanged_and_authentication_brought_in_without_an_outage(
     # Each direction goes by way of warn.
     for policy in ("warn", "off", "warn", "enforce"):
         assert changes(cluster, "deploy", holdfast_authentication=policy) > 0
-        cluster.wait_whole()
+        cluster.wait_healthy()
     authentication = cluster.status()["authentication"]
     assert authentication["policy"] == "enforce"
     assert not authentication["not_authentic"]
@@ -106,7 +106,7 @@ def test_a_node_is_drained_used_again_and_emptied(cluster):
     assert cluster.status()["nodes"][node]["services"] == []
     back = {"node_maintenance_state": "active"}
     assert changes(cluster, "node_maintenance", "--limit", node, **back) == 1
-    cluster.wait_whole()
+    cluster.wait_healthy()
     node = cluster.node_of("beta").name
     assert changes(cluster, "evacuate", "--limit", node) == 1
     assert cluster.status()["nodes"][node]["services"] == []
@@ -121,13 +121,13 @@ def test_a_service_is_placed_exported_kept_and_declared_again(cluster, tmp_path)
     checked = play(cluster, "place", "--check", **new)
     assert PLACED not in cluster.status()["services"]
     assert changes(cluster, "place", **new) == 1
-    assert f"{PLACED} goes to {cluster.node_of(PLACED).name}:" in " ".join(checked.said.split())
+    assert f"{PLACED} goes to {cluster.node_of(PLACED).name}:" in " ".join(checked.output.split())
     play(cluster, "backup", backup_dest=kept)
     play(cluster, "export", export_dest=exported)
     assert changes(cluster, "declare", "-e", f"@{exported}") == 0
     cluster.remove(PLACED)
     drift = play(cluster, "drift", "-e", f"@{exported}", fails=True)
-    assert f"service {PLACED} differs: declared nowhere in the cluster." in drift.said
+    assert f"service {PLACED} differs: declared nowhere in the cluster." in drift.output
     assert changes(cluster, "declare", "-e", f"@{exported}") == 1
     assert cluster.node_of(PLACED)
     play(cluster, "drift", "-e", f"@{exported}")
@@ -147,7 +147,7 @@ def test_the_load_is_evened_out_step_by_step(cluster):
         assert changes(cluster, "rebalance", "--check", **plan) > 0
         assert cluster.node_of("beta").name == cluster.node_of("alpha").name == together
         assert changes(cluster, "rebalance", **plan) > 0
-        cluster.wait_whole()
+        cluster.wait_healthy()
         assert cluster.node_of("beta").name != cluster.node_of("alpha").name
         assert changes(cluster, "rebalance", **plan) == 0
     finally:
@@ -159,7 +159,7 @@ def test_a_node_is_fenced_with_consent_and_switched_on_again(cluster):
     node = cluster.node_of("alpha")
     why = {"fence_reason": "smoke", "fence_owner": "ada"}
     refused = play(cluster, "fence", "--limit", node.name, fails=True, fence_consent=False, **why)
-    assert "fence_consent=true" in refused.said
+    assert "fence_consent=true" in refused.output
     assert node.is_on
     assert changes(cluster, "fence", "--limit", node.name, fence_consent=True, **why) > 0
     assert not node.is_on
@@ -173,17 +173,17 @@ def test_a_node_is_fenced_with_consent_and_switched_on_again(cluster):
 
 def test_fencing_is_rehearsed_by_asking_and_for_real(cluster):
     asked = play(cluster, "fence_rehearsal")
-    assert all(f"{node}: works" in asked.said for node in cluster.testbed.nodes)
+    assert all(f"{node}: works" in asked.output for node in cluster.testbed.nodes)
     node = cluster.node_of("beta")
     begun = node.boot_id()
     real = {"fence_rehearsal_consent": True, "fence_rehearsal_address": node.address}
     refused = play(cluster, "fence_rehearsal", "--limit", node.name, fails=True, **real)
-    assert "Drain it first" in refused.said
+    assert "Drain it first" in refused.output
     drain = {"node_maintenance_reason": "rehearsal"}
     play(cluster, "node_maintenance", "--limit", node.name, **drain)
     while cluster.status()["manager"]["node"] == node.name:
         refused = play(cluster, "fence_rehearsal", "--limit", node.name, fails=True, **real)
-        assert f"{node.name} is the manager" in refused.said
+        assert f"{node.name} is the manager" in refused.output
         node.run("systemctl", "restart", "holdfast-crm.service")
         wait_until(lambda: cluster.status()["manager"]["active"], 30.0, "a manager")
     play(cluster, "fence_rehearsal", "--limit", node.name, **real)
@@ -195,11 +195,11 @@ def test_a_drill_cuts_a_node_and_reports_how_its_services_came_back(cluster):
     node = cluster.node_of("alpha")
     begun = node.boot_id()
     checked = play(cluster, "drill", "--limit", node.name, "--check", drill_consent=True)
-    assert "alpha: on n" in " ".join(checked.said.split())
+    assert "alpha: on n" in " ".join(checked.output.split())
     assert node.boot_id() == begun
     drill = {"drill_consent": True, "drill_within": 30}
     done = play(cluster, "drill", "--limit", node.name, **drill)
-    assert "until all services ran again." in " ".join(done.said.split())
+    assert "until all services ran again." in " ".join(done.output.split())
     assert node.boot_id() not in (begun, 0)
 
 
@@ -217,6 +217,6 @@ def test_each_node_is_rebooted_in_turn_by_a_rolling_update(cluster, tmp_path):
     assert {node.name: node.boot_id() for node in nodes} == begun
     assert changes(cluster, "rolling_update", **update) > 0
     assert not set(begun.values()) & {node.boot_id() for node in nodes}
-    status = cluster.wait_whole()
+    status = cluster.wait_healthy()
     assert all(one["maintenance"] is None for one in status["nodes"].values())
-    assert "There is nothing to do on any node." in play(cluster, "rolling_update", **update).said
+    assert "There is nothing to do on any node." in play(cluster, "rolling_update", **update).output

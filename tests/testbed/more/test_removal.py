@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What was deployed is removed again without a trace, but never while it is in use."""
+"""Removal leaves nothing of a deployment, but is refused while a service runs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ TRACES = (
     *(f"{UNITS}/sanlock.service.d/holdfast.conf", f"{UNITS}/wdmd.service.d"),
     *("/usr/lib/ocf/resource.d/holdfast", "/usr/sbin/fence_holdfast_machine"),
 )
-"""All that a node has of the roles; sanlock's drop-ins have one of the testbed beside theirs, and
-needrestart is on no node of it."""
+"""The files of the roles on a node.  The testbed has a drop-in of its own for sanlock, and no node
+has needrestart."""
 
 DROP_IN = f"{UNITS}/holdfast-leave.service.d"
 
@@ -32,7 +32,7 @@ def test_removal_is_refused_while_services_run_and_leaves_nothing_when_they_do_n
     nodes = list(cluster.testbed.nodes.values())
     refused = cluster.play("remove")
     assert refused.status != 0
-    assert "still runs" in refused.said
+    assert "still runs" in refused.output
     assert all(node.unit_state("holdfast-lrm") == "active" for node in nodes)
     cluster.module("rule", {"name": "sides", "state": "absent"})
     for service in SERVICES[1:]:
@@ -41,26 +41,26 @@ def test_removal_is_refused_while_services_run_and_leaves_nothing_when_they_do_n
     cluster.module("service", ignored)
     refused = cluster.play("remove")
     assert refused.status != 0
-    assert f"ran {SERVICES[0]} when it became unmanaged" in refused.said
+    assert f"ran {SERVICES[0]} when it became unmanaged" in refused.output
     cluster.module("service", {**ignored, "ignored": False})
     wait_until(lambda: cluster.node_of(SERVICES[0]), 60.0, "the service to be found")
     cluster.remove(SERVICES[0])
-    said = cluster.play("remove", "--check", "-e", "holdfast_remove_storage=true")
-    assert said.status == 0, said.said[-3000:]
+    checked = cluster.play("remove", "--check", "-e", "holdfast_remove_storage=true")
+    assert checked.status == 0, checked.output[-3000:]
     assert all({*traces(node), NEEDRESTART} == {*TRACES} for node in nodes)
     # On one node the unit does not leave at its end.
     nodes[0].run("mkdir", "-p", DROP_IN)
     nodes[0].run("sh", "-c", f"printf '[Service]\\nExecStop=\\n' >{DROP_IN}/stays.conf")
     nodes[0].run("systemctl", "daemon-reload")
     done = cluster.play("remove", "-e", "holdfast_remove_storage=true")
-    assert done.status == 0, done.said[-3000:]
-    assert {name: count > 0 for name, count in said.changed.items()} == {
+    assert done.status == 0, done.output[-3000:]
+    assert {name: count > 0 for name, count in checked.changed.items()} == {
         name: count > 0 for name, count in done.changed.items()
     }
     assert {node.name: traces(node) for node in nodes} == {node.name: [] for node in nodes}
-    told = nodes[1].run("systemctl", "show", "--property=DropInPaths", "sanlock.service").stdout
-    assert "holdfast.conf" not in told, "systemd has forgotten it"
+    drop_ins = nodes[1].run("systemctl", "show", "--property=DropInPaths", "sanlock.service").stdout
+    assert "holdfast.conf" not in drop_ins, "systemd has forgotten it"
     nodes[0].run("rm", "-r", DROP_IN)
     again = cluster.play("remove")
-    assert (again.status, set(again.changed.values())) == (0, {0}), again.said[-3000:]
+    assert (again.status, set(again.changed.values())) == (0, {0}), again.output[-3000:]
     assert cluster.play("deploy").status == 0, "and it can be deployed again"

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a soak does to a node really happens to it, and is over afterwards."""
+"""The faults of a soak have the effect that they claim, and it ends with them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SSH = 22
 
 
 def greeting_seconds(node) -> float:
-    """Return how long it took until sshd's first words came: packets went twice each way."""
+    """Return the seconds until the greeting of sshd: three packets one after the other."""
     begun = time.monotonic()
     with socket.create_connection((node.address, SSH), timeout=60.0) as talk:
         assert talk.recv(4) == b"SSH-"
@@ -25,19 +25,19 @@ def greeting_seconds(node) -> float:
 
 
 def test_packets_take_up_to_the_longest_time_both_ways_and_arrive(cluster):
-    cluster.wait_whole()
+    cluster.wait_healthy()
     node = cluster.node_of("alpha")
     with Jitter(node, longest=0.5):
         late = [greeting_seconds(node) for _turn in range(8)]
-    # Three packets in turn, each of 0.25 s in the mean.
+    # Three packets one after the other, each delayed by 0.25 s on average.
     assert statistics.median(late) > 0.4
     wait_until(lambda: greeting_seconds(node) < 0.4, 300.0, "packets that are not delayed")
-    cluster.wait_whole()
+    cluster.wait_healthy()
 
 
 @pytest.mark.skipif(not memory_groups(), reason="this kernel has no memory groups to mount")
 def test_a_node_short_of_memory_waits_for_pages_and_loses_no_process(cluster):
-    cluster.wait_whole()
+    cluster.wait_healthy()
     node = cluster.node_of("alpha")
     units = ("holdfast-lrm.service", "holdfast-crm.service", "sanlock.service", "wdmd.service")
     before = {unit: node.main_process(unit) for unit in units}
@@ -47,4 +47,4 @@ def test_a_node_short_of_memory_waits_for_pages_and_loses_no_process(cluster):
         # Its systemd, sshd, sanlock, wdmd and our daemons at least.
         assert len((short.group / "cgroup.procs").read_text().split()) >= 6
     assert {unit: node.main_process(unit) for unit in units} == before
-    cluster.wait_whole()
+    cluster.wait_healthy()

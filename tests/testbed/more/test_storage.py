@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Storage that fails takes no service with it but where it failed, and starts none twice."""
+"""Storage faults stop services only on nodes that lost the storage, and start none twice."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from testbed.node import DAEMONS, hold_still, wait_until
 from testbed.services import SERVICES, Observer, answers, busy_node, owners_in_turn
 
 MOMENT = 11.0
-"""Seconds without storage: longer than systemd waits for a word, and a host lease outlives them."""
+"""Seconds without storage: longer than the watchdog of the units, shorter than a host lease."""
 
 LOST = 120.0
-"""Seconds for a node without storage to stop its services or be reset, and for their start."""
+"""Seconds until a node without storage has stopped its services or is reset, and their start."""
 
 
 @pytest.mark.parametrize("word", ["fail", "hang"])
@@ -25,7 +25,7 @@ def test_services_of_a_node_without_storage_are_gone_there_before_they_run_elsew
 ):
     if devices == "without":
         request.getfixturevalue("without_fencing")
-    cluster.wait_whole()
+    cluster.wait_healthy()
     node = cluster.node_of("alpha")
     with Observer(cluster.testbed) as observer:
         since = time.monotonic()
@@ -37,10 +37,10 @@ def test_services_of_a_node_without_storage_are_gone_there_before_they_run_elsew
         )
         print(f"storage {word}, {devices}: alpha elsewhere after {time.monotonic() - since:.1f} s")
         wait_until(lambda: answers("alpha"), 30.0, "an answer of alpha")
-    assert not observer.twice
+    assert not observer.overlaps
     node.storage("ok")
     node.switch_on()
-    cluster.wait_whole(180.0)
+    cluster.wait_healthy(180.0)
     assert owners_in_turn(cluster.testbed, "alpha")
 
 
@@ -55,13 +55,13 @@ def test_a_node_whose_storage_hangs_for_a_moment_is_left_alone(cluster, managing
         node.storage("hang")
         hold_still(MOMENT)
         node.storage("ok")
-        cluster.wait_whole()
+        cluster.wait_healthy()
         assert observer.where(service) == processes
     assert node.boot_id() == boot
     assert [node.main_process(unit) for unit in DAEMONS] == daemons
     events = [one for one in cluster.status()["events"] if one["at"] >= since]
     assert [one for one in events if one["kind"] == "fence"] == []
-    assert not observer.twice
+    assert not observer.overlaps
 
 
 @pytest.mark.parametrize("seconds", [8.0, 60.0], ids=["for a moment", "for long"])
@@ -73,20 +73,20 @@ def test_nobody_is_fenced_when_no_node_has_storage_and_all_resumes_when_it_retur
         cluster.testbed.storage_of_all("fail")
         hold_still(seconds)
         cluster.testbed.storage_of_all("ok")
-        cluster.wait_whole(180.0)
+        cluster.wait_healthy(180.0)
         wait_until(lambda: all(map(answers, SERVICES)), 60.0, "an answer of each service")
-    assert not observer.twice
+    assert not observer.overlaps
     events = [one for one in cluster.status()["events"] if one["at"] >= since]
     assert [one for one in events if one["kind"] == "fence"] == []
 
 
 def test_both_daemons_can_write_again_when_storage_that_failed_for_a_moment_is_back(cluster):
-    cluster.wait_whole()
+    cluster.wait_healthy()
     node = cluster.testbed.nodes[cluster.status()["manager"]["node"]]
     node.storage("fail")
     hold_still(4.0)
     node.storage("ok")
-    cluster.wait_whole()
+    cluster.wait_healthy()
     for unit in ("holdfast-lrm", "holdfast-crm"):
         daemon = str(node.main_process(f"{unit}.service"))
         for path in (FOLDER, f"{FOLDER}/{CLUSTER}.lockspace"):
@@ -100,24 +100,24 @@ def test_slow_storage_is_no_reason_to_move_anything(cluster, seconds):
     cluster.testbed.storage_of_all(f"slow:{seconds}")
     hold_still(30.0)
     cluster.testbed.storage_of_all("ok")
-    cluster.wait_whole()
+    cluster.wait_healthy()
     assert {service: cluster.node_of(service).name for service in SERVICES} == before
 
 
 def test_a_node_that_has_lost_its_storage_reboots_at_once(without_fencing):
     cluster = without_fencing
-    cluster.wait_whole()
+    cluster.wait_healthy()
     node = cluster.node_of("alpha")
     with Observer(cluster.testbed) as observer:
         node.storage("fail")
         wait_until(lambda: answers("alpha"), LOST, "alpha elsewhere")
         wait_until(lambda: node.name not in observer.where("alpha"), LOST, "no alpha here")
-        # A node that its watchdog resets meanwhile is not the one that is asked here.
+        # The watchdog may have reset the node before.
         boot = node.boot_id()
         since = time.monotonic()
         node.run("systemctl", "reboot")
         wait_until(lambda: node.boot_id() not in (0, boot), 120.0, "a reboot")
         print(f"rebooted without its storage after {time.monotonic() - since:.1f} s")
-    assert not observer.twice
+    assert not observer.overlaps
     node.storage("ok")
-    cluster.wait_whole(180.0)
+    cluster.wait_healthy(180.0)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The units do for services what systemd does for any other, at shutdown too."""
+"""Order and restrictions of the units, for services too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from testbed.node import wait_until
 from testbed.services import Observer
 
 SHUTDOWN = 120.0
-"""Seconds for a node with services to go down and to come up again."""
+"""Seconds for a node with services to reboot."""
 
 UNITS = "/etc/systemd/system"
 NOTE = "/var/lib/lrm-when-needed-ended"
@@ -29,7 +29,7 @@ Where=/srv/late
 Type=ext4
 Options=loop
 """
-"""A mount that fails until its source is there, as that of a server that is not up yet."""
+"""A mount that fails until its source exists, like that of a server that is still booting."""
 
 
 def write(node, path, text):
@@ -37,7 +37,7 @@ def write(node, path, text):
 
 
 def test_what_agents_need_is_stopped_only_after_the_lrm_has_ended(cluster):
-    cluster.wait_whole()
+    cluster.wait_healthy()
     node = cluster.node_of("alpha")
     write(node, f"{UNITS}/needed.service", NEEDED)
     dropped = "/run/systemd/system/resource-agents-deps.target.d/99-needed.conf"
@@ -52,24 +52,24 @@ def test_what_agents_need_is_stopped_only_after_the_lrm_has_ended(cluster):
         assert node.run("cat", NOTE).stdout.strip() == "inactive"
     finally:
         node.run("rm", "-f", NOTE, f"{UNITS}/needed.service")
-    cluster.wait_whole(180.0)
+    cluster.wait_healthy(180.0)
 
 
 def filters(pid):
-    """Return how many filters of system calls a process is under (proc_pid_status.5)."""
+    """Return the number of seccomp filters of a process (proc_pid_status(5))."""
     lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("Seccomp_filters:"))
 
 
 def test_a_service_is_under_no_filter_of_system_calls_but_those_of_its_whole_machine(cluster):
-    cluster.wait_whole()
+    cluster.wait_healthy()
     node = cluster.node_of("alpha")
     for pid in Observer(cluster.testbed).where("alpha")[node.name]:
         assert filters(pid) == filters(node.boot_id())
 
 
 def test_a_mount_that_failed_is_tried_again_with_each_start_of_a_daemon(cluster):
-    cluster.wait_whole()
+    cluster.wait_healthy()
     node = cluster.node_of("alpha")
     dropped = f"{UNITS}/holdfast-leave.service.d/late.conf"
     write(node, f"{UNITS}/srv-late.mount", LATE)
@@ -94,4 +94,4 @@ def test_a_mount_that_failed_is_tried_again_with_each_start_of_a_daemon(cluster)
         node.run("systemctl", "daemon-reload")
         node.run("systemctl", "start", "holdfast-leave.service")
         node.run("umount", "/srv/late", check=False)
-    cluster.wait_whole()
+    cluster.wait_healthy()

@@ -29,9 +29,9 @@ def test_no_service_is_interrupted_by_a_new_version_of_the_package(cluster, tmp_
 
 
 def test_check_mode_says_that_a_second_run_changes_nothing(cluster):
-    nothing = dict.fromkeys(cluster.testbed.nodes, 0)
-    said = cluster.play("deploy", "--check")
-    assert (said.status, said.changed) == (0, nothing), said.said[-3000:]
+    unchanged = dict.fromkeys(cluster.testbed.nodes, 0)
+    checked = cluster.play("deploy", "--check")
+    assert (checked.status, checked.changed) == (0, unchanged), checked.output[-3000:]
 
 
 def _roll(cluster, checkout: Path) -> None:
@@ -41,14 +41,14 @@ def _roll(cluster, checkout: Path) -> None:
     processes = {service: Observer(cluster.testbed).where(service) for service in SERVICES}
     with Client("alpha") as alpha, Client("beta") as beta, Observer(cluster.testbed) as observer:
         played = cluster.play("deploy", checkout=checkout)
-        assert played.status == 0, played.said[-4000:]
-        cluster.wait_whole()
+        assert played.status == 0, played.output[-4000:]
+        cluster.wait_healthy()
     print(f"longest without an answer: {alpha.longest:.2f} s, {beta.longest:.2f} s")
     for node in nodes(cluster):
         assert node.run("sha256sum", LIBRARY).stdout != before[node.name]
         assert node.main_process("holdfast-lrm.service") != daemons[node.name]
     assert {service: observer.where(service) for service in SERVICES} == processes
-    assert not observer.twice
+    assert not observer.overlaps
     assert min(len(alpha.acknowledged), len(beta.acknowledged)) > 50
     assert alpha.lost(cluster.testbed) == beta.lost(cluster.testbed) == []
     assert max(alpha.longest, beta.longest) < 5.0
@@ -56,7 +56,7 @@ def _roll(cluster, checkout: Path) -> None:
 
 
 def test_a_version_that_does_not_run_reaches_one_node_only(cluster, tmp_path):
-    cluster.wait_whole()
+    cluster.wait_healthy()
     before = {node.name: node.run("sha256sum", LIBRARY).stdout for node in nodes(cluster)}
     copy = other_version(tmp_path)
     daemon = copy / "plugins/module_utils/_holdfast/node/daemon/lrm.py"
@@ -66,7 +66,7 @@ def test_a_version_that_does_not_run_reaches_one_node_only(cluster, tmp_path):
     with Observer(cluster.testbed) as observer:
         played = cluster.play("deploy", checkout=copy)
         assert played.status != 0
-        assert "do not run" in played.said
+        assert "do not run" in played.output
         changed = [
             node.name
             for node in nodes(cluster)
@@ -75,8 +75,8 @@ def test_a_version_that_does_not_run_reaches_one_node_only(cluster, tmp_path):
         assert len(changed) == 1, changed
         # The node may be reset in the midst of it: its services had no LRM for long.
         assert any(cluster.play("deploy").status == 0 for _turn in range(3)), "and it is fixed"
-        cluster.wait_whole()
-    assert not observer.twice
+        cluster.wait_healthy()
+    assert not observer.overlaps
 
 
 @pytest.mark.parametrize(
@@ -85,26 +85,26 @@ def test_a_version_that_does_not_run_reaches_one_node_only(cluster, tmp_path):
     ids=["interrupted", "its clock was set back"],
 )
 def test_daemons_that_may_have_started_with_other_files_are_restarted(cluster, touched):
-    cluster.wait_whole()
+    cluster.wait_healthy()
     behind = cluster.node_of("alpha")
     before = {node.name: node.main_process("holdfast-lrm.service") for node in nodes(cluster)}
     behind.run("touch", *touched)
-    said = cluster.play("deploy", "--check")
+    checked = cluster.play("deploy", "--check")
     done = cluster.play("deploy")
-    assert (said.status, done.status) == (0, 0), done.said[-4000:]
+    assert (checked.status, done.status) == (0, 0), done.output[-4000:]
     changed = {node.name: node is behind for node in nodes(cluster)}
-    for played in (said, done):
+    for played in (checked, done):
         assert {name: count > 0 for name, count in played.changed.items()} == changed
     after = {node.name: node.main_process("holdfast-lrm.service") for node in nodes(cluster)}
     assert {name: after[name] != before[name] for name in after} == changed
     assert set(cluster.play("deploy").changed.values()) == {0}
-    cluster.wait_whole()
+    cluster.wait_healthy()
 
 
 def test_sanlock_that_an_interrupted_run_left_with_former_settings_is_restarted_by_the_next(
     cluster,
 ):
-    cluster.wait_whole()
+    cluster.wait_healthy()
     used = {cluster.node_of(service).name for service in SERVICES}
     spare = next(node for node in nodes(cluster) if node.name not in used)
     before = spare.main_process("sanlock.service")
@@ -113,9 +113,9 @@ def test_sanlock_that_an_interrupted_run_left_with_former_settings_is_restarted_
     assert spare.main_process("sanlock.service") == before
     spare.run("systemctl", "stop", "holdfast-lrm", "holdfast-crm", "holdfast-leave")
     done = cluster.play("deploy")
-    assert done.status == 0, done.said[-4000:]
+    assert done.status == 0, done.output[-4000:]
     assert spare.main_process("sanlock.service") != before
-    cluster.wait_whole()
+    cluster.wait_healthy()
     assert set(cluster.play("deploy").changed.values()) == {0}
 
 

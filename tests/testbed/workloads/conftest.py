@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes that have databases and virtual machines besides; a lab of their own is for them."""
+"""Nodes with databases and virtual machines, in a lab of their own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from testbed.whole import Testbed
 
 @pytest.fixture(scope="session")
 def testbed() -> Iterator[Testbed]:
-    """Three nodes with what these tests make services of."""
+    """Three nodes with PostgreSQL, libvirt and QEMU."""
     if lab.folder() is None:
         pytest.skip(lab.missing() or "it runs in a lab: tests/testbed/testbed test")
     with Testbed(layer="workloads") as made:

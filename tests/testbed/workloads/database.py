@@ -1,9 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A PostgreSQL of the cluster: an address, a file system on the shared storage, and the server.
+"""PostgreSQL as a service: an address, a file system on the shared storage, and the server.
 
-A client in the lab writes rows at the address, one transaction each, and notes what was
-committed; it knows nothing of the cluster.
+A client in the lab writes rows, one transaction each, and records which were committed.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ PLACE = "/srv/database"
 DATA = f"{PLACE}/data"
 PROGRAMS = "/usr/lib/postgresql/17/bin"
 SIZE = 512 << 20
-"""Bytes of the file system: PostgreSQL's own tables and 64 MiB of its log fit several times."""
+"""Bytes of the file system: several times PostgreSQL's own tables and 64 MiB of log."""
 
 CLIENT = ("psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1")
 PATIENCE = 3.0
-"""Seconds after which the client gives one transaction up and asks again."""
+"""Seconds after which the client gives up a transaction and tries again."""
 
 
 def prepare(testbed: Testbed) -> None:
-    """Make the file system and an empty database in it, on one node; nothing stays mounted."""
+    """Create the file system with an empty database, on one node, and unmount it."""
     image = testbed.storage / Path(IMAGE).name
     with image.open("wb") as file:
         file.truncate(SIZE)
@@ -58,7 +57,7 @@ def prepare(testbed: Testbed) -> None:
 def declare(deployment: Deployment) -> None:
     """Declare the service, and wait until it runs and has the client's table."""
     deployment.module("service", {"name": NAME, "resources": resources()})
-    deployment.wait_whole()
+    deployment.wait_healthy()
     ask("create table if not exists entries (number bigint primary key)", timeout=30.0)
 
 
@@ -94,7 +93,7 @@ def resources() -> list[dict[str, Any]]:
 
 
 def ask(statement: str, timeout: float = PATIENCE) -> str:
-    """Return what the database answers; raise ``CalledProcessError`` if it does not agree."""
+    """Return the database's answer; raise ``CalledProcessError`` if a statement fails."""
     return subprocess.run(
         [*CLIENT, "-h", ADDRESS, "-U", "postgres", "-c", statement],
         env={"PATH": "/usr/bin:/bin", "PGCONNECT_TIMEOUT": "2"},
@@ -107,7 +106,7 @@ def ask(statement: str, timeout: float = PATIENCE) -> str:
 
 
 def answers() -> bool:
-    """Return whether the database answers a client."""
+    """Return whether the database answers a query."""
     try:
         return ask("select 1") == "1\n"
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
@@ -115,7 +114,7 @@ def answers() -> bool:
 
 
 def damage(deployment: Deployment) -> str:
-    """Stop the service, and return what is wrong with its file system; nothing if it is whole."""
+    """Stop the service, and return the damage of its file system, "" if there is none."""
     deployment.module("service", {"name": NAME, "state": "stopped", "wait": True})
     image = deployment.testbed.storage / Path(IMAGE).name
     done = subprocess.run(
@@ -125,12 +124,12 @@ def damage(deployment: Deployment) -> str:
 
 
 def rows() -> set[int]:
-    """Return the numbers that are in the client's table."""
+    """Return the numbers in the client's table."""
     return {int(line) for line in ask("select number from entries", timeout=30.0).split()}
 
 
 def where(nodes: Sequence[Node]) -> list[str]:
-    """Return the nodes on which a server of the database lives, or its file system is mounted."""
+    """Return the nodes that run a server of the database or have its file system mounted."""
     return [node.name for node in nodes if _serves(node) or _has_mounted(node)]
 
 
@@ -148,10 +147,10 @@ def _has_mounted(node: Node) -> bool:
 
 
 class Watch(Background):
-    """Looks from outside, all the time, where the database is.
+    """Observes from outside, again and again, on which nodes the database is.
 
-    ``twice`` says when, by the monotonic clock, it was on several nodes, and on which.  What
-    is seen on two is looked at once more: the first may have ended during the look.
+    ``overlaps`` has the times (monotonic) at which it was on several nodes, and these nodes.  An
+    overlap has to be seen in two observations, as the first server may end during an observation.
     """
 
     pause = 0.05
@@ -159,23 +158,23 @@ class Watch(Background):
     def __init__(self, nodes: Sequence[Node]) -> None:
         super().__init__()
         self._nodes = nodes
-        self.twice: list[tuple[float, list[str]]] = []
-        self.looks = 0
+        self.overlaps: list[tuple[float, list[str]]] = []
+        self.observations = 0
 
     def step(self) -> None:
-        """Look once."""
-        self.looks += 1
+        """Observe once."""
+        self.observations += 1
         if len(where(self._nodes)) > 1:
             found = where(self._nodes)
             if len(found) > 1:
-                self.twice.append((time.monotonic(), found))
+                self.overlaps.append((time.monotonic(), found))
 
 
 class Writer(Background):
-    """Writes rows, one committed transaction after the other, and remembers which.
+    """Writes rows, one transaction after the other, and records which were committed.
 
-    ``committed`` are those that the database said were, the last one at ``last`` by the lab's
-    monotonic clock; ``longest`` is the longest time in seconds without one.
+    ``committed`` are the rows whose commit was confirmed, ``last`` is the time of the last
+    confirmation by the lab's monotonic clock, ``longest`` the longest time without one in seconds.
     """
 
     def __init__(self, first: int, pause: float = 0.0) -> None:
@@ -187,7 +186,7 @@ class Writer(Background):
         self.longest = 0.0
 
     def step(self) -> None:
-        """Write one row, or wait a little before the next try."""
+        """Write one row, or wait before the next attempt."""
         self._next += 1
         try:
             ask(f"insert into entries values ({self._next})")

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A database as one ordered service loses no row that it said was committed."""
+"""A database as one ordered service loses no committed row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from testbed.node import wait_until
 from testbed.workloads import database
 
 RUNNING = 60.0
-"""Seconds for a client to have rows written again, on a busy machine."""
+"""Seconds until a client can write rows again, on a busy machine."""
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def cluster(deployment: Deployment) -> Iterator[Deployment]:
 
 @pytest.mark.parametrize("fault", ["power", "server killed", "storage", "moved"])
 def test_no_row_that_was_committed_is_lost_when_a_database_fails_over(cluster, fault):
-    cluster.wait_whole()
+    cluster.wait_healthy()
     node = cluster.node_of(database.NAME)
     nodes = list(cluster.testbed.nodes.values())
     begin = max(database.rows(), default=0)
@@ -44,8 +44,8 @@ def test_no_row_that_was_committed_is_lost_when_a_database_fails_over(cluster, f
         wait_until(lambda: len(writer.committed) >= before + 20, 3 * RUNNING, "rows after it")
     print(f"{fault}: {writer.longest:.1f} s without a row, {len(writer.committed)} committed")
     assert set(writer.committed) <= database.rows()
-    assert not watch.twice
-    now = wait_until(lambda: cluster.node_of(database.NAME), RUNNING, "a manager that knows").name
+    assert not watch.overlaps
+    now = wait_until(lambda: cluster.node_of(database.NAME), RUNNING, "a started database").name
     assert database.where(nodes) == [now]
     assert fault == "server killed" or now != node.name
     node.storage("ok")
@@ -56,7 +56,7 @@ def test_no_row_that_was_committed_is_lost_when_a_database_fails_over(cluster, f
 
 
 def test_the_parts_of_a_database_start_in_order_and_stop_in_reverse(cluster):
-    cluster.wait_whole()
+    cluster.wait_healthy()
     node = cluster.node_of(database.NAME)
     cluster.module("service", {"name": database.NAME, "state": "stopped", "wait": True})
     assert database.where([node]) == []

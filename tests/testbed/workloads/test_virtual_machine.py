@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A virtual machine fails over, moves while it runs, and there is never a second one of it.
+"""A virtual machine fails over and migrates live, and never runs twice.
 
-It is a guest of KVM where this machine has it, and else one that QEMU emulates.
+It is a KVM guest if this machine has KVM, else QEMU emulates it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from testbed.workloads import virtual_machine
 from testbed.workloads.virtual_machine import NAME, Listener
 
 HEARD = 120.0
-"""Seconds for the guest to be heard from another node, on a busy machine."""
+"""Seconds until the guest sends from another node, on a busy machine."""
 
 
 @pytest.fixture(scope="module")
@@ -30,25 +30,25 @@ def cluster(deployment: Deployment) -> Iterator[Deployment]:
 
 @pytest.fixture
 def listener(cluster: Deployment) -> Iterator[Listener]:
-    """What was heard of the guest since some time before the test began."""
-    cluster.wait_whole()
+    """A listener that has received numbers of the guest before the test begins."""
+    cluster.wait_healthy()
     with Listener(list(cluster.testbed.nodes.values())) as made:
         wait_until(lambda: len(made.counts) > 10, HEARD, "the guest's numbers")
         yield made
 
 
-def test_a_machine_starts_anew_elsewhere_when_its_node_loses_power(cluster, listener):
+def test_a_machine_starts_elsewhere_when_its_node_loses_power(cluster, listener):
     node = cluster.node_of(NAME)
     node.cut_power()
     wait_until(lambda: listener.counts[-1].node != node.name, HEARD, "the guest elsewhere")
     wait_until(lambda: listener.counts[-1].number > 20, HEARD, "more of the guest")
-    print(f"power cut: {listener.longest_silence():.1f} s silently of the guest")
+    print(f"power cut: {listener.longest_silence():.1f} s without a number of the guest")
     assert listener.starts() == 1
-    assert not listener.twice()
+    assert not listener.overlaps()
 
 
 @pytest.mark.parametrize("way", ["moved", "drained"])
-def test_a_machine_goes_to_another_node_while_it_runs(cluster, listener, way):
+def test_a_machine_migrates_live_to_another_node(cluster, listener, way):
     node = cluster.node_of(NAME)
     if way == "moved":
         others = (name for name in cluster.testbed.nodes if name != node.name)
@@ -58,9 +58,9 @@ def test_a_machine_goes_to_another_node_while_it_runs(cluster, listener, way):
     wait_until(lambda: listener.counts[-1].node != node.name, HEARD, "the guest elsewhere")
     heard = len(listener.counts)
     wait_until(lambda: len(listener.counts) > heard + 20, HEARD, "more of the guest")
-    print(f"{way}: {listener.longest_silence():.2f} s silently of the guest")
+    print(f"{way}: {listener.longest_silence():.2f} s without a number of the guest")
     assert listener.starts() == 0
-    assert not listener.twice()
+    assert not listener.overlaps()
     assert virtual_machine.guests(list(cluster.testbed.nodes.values())) == [
         cluster.node_of(NAME).name
     ]
@@ -68,9 +68,7 @@ def test_a_machine_goes_to_another_node_while_it_runs(cluster, listener, way):
         cluster.module("node_maintenance", {"node": node.name, "state": "active"})
 
 
-def test_a_machine_that_cannot_go_while_it_runs_runs_on_until_it_is_moved_once_more(
-    cluster, listener
-):
+def test_a_machine_whose_live_migration_fails_keeps_running_until_the_next_move(cluster, listener):
     source = cluster.node_of(NAME)
     target = next(one for one in cluster.testbed.nodes.values() if one is not source)
     move = {"name": NAME, "node": target.name}
@@ -87,4 +85,4 @@ def test_a_machine_that_cannot_go_while_it_runs_runs_on_until_it_is_moved_once_m
     cluster.module("service_move", move)
     wait_until(lambda: listener.counts[-1].node == target.name, HEARD, "the guest on the target")
     assert listener.starts() == 1
-    assert not listener.twice()
+    assert not listener.overlaps()

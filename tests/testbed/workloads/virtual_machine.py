@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A virtual machine of the cluster, whose guest counts aloud, and who listens to it.
+"""A virtual machine as a service: its guest sends a counter, and a listener receives it.
 
-The guest is one sector of machine code: with each tick of its clock, 18 times a second, it
-adds one to a number in its memory and writes it to its serial line, which is a stream of
-datagrams to the lab.  The number goes on when the guest is moved while it runs, and starts
-from zero with each boot, so it shows from outside what happened to the guest.
+The guest is one sector of machine code.  With each tick of its clock, 18 times a second, it adds
+one to a number in its memory and writes the number to its serial line, which is a stream of
+datagrams to the lab.  The number continues after a live migration, and starts from zero at each
+boot, so it shows from outside what happened to the guest.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ GUEST = bytes.fromhex(
 
 SECTOR = GUEST.ljust(510, b"\0") + b"\x55\xaa"
 DISK_SIZE = 1 << 20
-"""Bytes of the disk; of one that has a single sector the firmware does not boot."""
+"""Bytes of the disk; the firmware does not boot from a disk with a single sector."""
 
 XML = f"""<domain type='{{accelerator}}'>
 <name>{NAME}</name>
@@ -76,11 +76,11 @@ UNITS = ("libvirtd.socket", "libvirtd-tcp.socket", "libvirtd.service")
 
 
 KVM_CREATE_VM, KVM_CREATE_VCPU = 0xAE01, 0xAE41
-"""Requests to the kernel's KVM (its Documentation/virt/kvm/api.rst)."""
+"""Requests to KVM (Linux, Documentation/virt/kvm/api.rst)."""
 
 
 def accelerator() -> str:
-    """Return ``kvm`` if this machine can have a KVM guest, else ``qemu``, which emulates one."""
+    """Return ``kvm`` if this machine can run a KVM guest, else ``qemu`` (emulation)."""
     descriptors = []
     try:
         descriptors.append(os.open("/dev/kvm", os.O_RDWR | os.O_CLOEXEC))
@@ -95,7 +95,7 @@ def accelerator() -> str:
 
 
 def prepare(testbed: Testbed) -> None:
-    """Write the machine's disk and definition, and have libvirt on all nodes, in reach of each."""
+    """Write the machine's disk and definition, and start libvirt on all nodes."""
     node = next(iter(testbed.nodes.values()))
     (testbed.storage / f"{NAME}.img").write_bytes(SECTOR.ljust(DISK_SIZE, b"\0"))
     node.run("sh", "-c", f"cat >{DEFINITION}", text=XML.format(accelerator=accelerator()))
@@ -121,12 +121,12 @@ def declare(deployment: Deployment) -> None:
     }
     options = {"name": NAME, "resources": [resource], "live_migration": True}
     deployment.module("service", options)
-    deployment.wait_whole()
+    deployment.wait_healthy()
 
 
 @dataclass(frozen=True)
 class Count:
-    """A number that the guest told: when, by the monotonic clock, and the node it came from."""
+    """A number from the guest: when it arrived (monotonic), and from which node."""
 
     at: float
     node: str
@@ -134,7 +134,7 @@ class Count:
 
 
 class Listener(Background):
-    """Hears what the guest tells, wherever it runs."""
+    """Receives the numbers of the guest from all nodes."""
 
     pause = 0.0
 
@@ -144,7 +144,7 @@ class Listener(Background):
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind((network.address(network.CLUSTER, 0), PORT))
         self._socket.settimeout(0.2)
-        self._said: dict[tuple[str, int], bytes] = {}
+        self._partial: dict[tuple[str, int], bytes] = {}
         self.counts: list[Count] = []
 
     def __exit__(self, *error: object) -> None:
@@ -159,33 +159,33 @@ class Listener(Background):
         return max((later - at for at, later in zip(times, times[1:])), default=0.0)
 
     def starts(self) -> int:
-        """Return how often the guest began to count, not counting that before the first word."""
+        """Return how often the guest has started since the first number."""
         numbers = [count.number for count in self.counts]
         return sum(later < before for before, later in zip(numbers, numbers[1:]))
 
-    def twice(self) -> list[Count]:
-        """Return what only a second guest can have told: a number less that is not a beginning.
+    def overlaps(self) -> list[Count]:
+        """Return the numbers that only a second guest can have sent.
 
-        While two count, each of them in turn is behind the other.
+        They are not greater than the number before, and not the first after a start.
         """
         pairs = zip(self.counts, self.counts[1:])
         return [now for before, now in pairs if now.number <= before.number and now.number > 1]
 
     def step(self) -> None:
-        """Hear one datagram, or nothing for a moment."""
+        """Receive one datagram, or none for a moment."""
         try:
             data, sender = self._socket.recvfrom(4096)
         except TimeoutError:
             return
-        *lines, self._said[sender] = (self._said.get(sender, b"") + data).split(b"\n")
+        *lines, self._partial[sender] = (self._partial.get(sender, b"") + data).split(b"\n")
         for line in lines:
-            # The first line of a guest that came from elsewhere may be half of one.
+            # The first line after a migration may be incomplete.
             if len(line) == 8:
                 self.counts.append(Count(time.monotonic(), self._names[sender[0]], int(line, 16)))
 
 
 def guests(nodes: Sequence[Node]) -> list[str]:
-    """Return the nodes on which there is a process of the machine, also one that only waits."""
+    """Return the nodes with a process of the machine, also one that is only prepared."""
     return [
         node.name
         for node in nodes

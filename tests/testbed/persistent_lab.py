@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A lab that stands on this machine from the command ``up`` until ``down``, and the way into it."""
+"""A lab that runs from the command ``up`` until ``down``, and how to enter it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from pathlib import Path
 from testbed import lab
 
 
-class Standing:
-    """The standing lab of the Python module *name*, whose subcommand ``serve`` keeps it up."""
+class PersistentLab:
+    """The persistent lab of the Python module *name*; its subcommand ``serve`` runs inside."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._record = Path(f"/run/holdfast-{name}.json")
 
     def found(self) -> int:
-        """Return the process that keeps the lab, 0 if there is none."""
+        """Return the id of the process that keeps the lab, 0 if the lab is not up."""
         try:
             keeper = int(json.loads(self._record.read_text())["keeper"])
             words = Path(f"/proc/{keeper}/cmdline").read_bytes().split(b"\0")
@@ -34,7 +34,7 @@ class Standing:
         return keeper if self._name.encode() in words else 0
 
     def up(self, serve: Sequence[str]) -> int:
-        """Start the lab with the words *serve*; return when it has printed "ready"."""
+        """Start the lab with the command line *serve*; return when it has printed "ready"."""
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
@@ -42,18 +42,18 @@ class Standing:
             os.dup2(writer, 1)
             os._exit(self._keep(serve))
         os.close(writer)
-        with os.fdopen(reader) as said:
-            for line in said:
+        with os.fdopen(reader) as output:
+            for line in output:
                 sys.stdout.write(line)
                 if line.startswith("ready"):
                     return 0
         return 1
 
     def down(self) -> int:
-        """End the lab."""
+        """Stop the lab."""
         keeper = self.found()
         if not keeper:
-            sys.stderr.write(f"{self._name}: it is not up\n")
+            sys.stderr.write(f"{self._name}: the lab is not up; start it with: {self._name} up\n")
             return 0
         os.kill(keeper, signal.SIGTERM)
         until = time.monotonic() + lab.CLEANING
@@ -65,7 +65,7 @@ class Standing:
         """Run a command in the lab and return its exit status."""
         keeper = self.found()
         if not keeper:
-            sys.stderr.write(f"{self._name}: it is not up\n")
+            sys.stderr.write(f"{self._name}: the lab is not up; start it with: {self._name} up\n")
             return 2
         place, first = _lab_of(keeper)
         namespaces = ("-m", "-n", "-p", "-C", "-i", "-u")
@@ -74,12 +74,12 @@ class Standing:
         return subprocess.run(words, env=environment, check=False).returncode
 
     def in_lab(self, act: Callable[[Options], int]) -> Callable[[Options], int]:
-        """Return *act* for a process in the lab; one outside calls its program again in it."""
+        """Return *act*; outside of the lab the whole command is run again inside."""
         again = [sys.executable, "-m", self._name, *sys.argv[1:]]
         return lambda options: act(options) if lab.folder() else self.enter(again)
 
     def _keep(self, serve: Sequence[str]) -> int:
-        """Be the one who keeps the lab, until ``down`` ends this process."""
+        """Keep the lab until ``down`` ends this process."""
         self._record.write_text(json.dumps({"keeper": os.getpid()}))
         try:
             return lab.run([sys.executable, "-m", self._name, *serve])
@@ -88,7 +88,7 @@ class Standing:
 
 
 def _lab_of(keeper: int) -> tuple[Path, int]:
-    """Return folder and first process of the lab that the process *keeper* keeps."""
+    """Return folder and first process of the lab of the process *keeper*."""
     (janitor,) = _children(keeper)
     (unshare,) = _children(janitor)
     (first,) = _children(unshare)
