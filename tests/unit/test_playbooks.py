@@ -268,7 +268,7 @@ def test_a_speaker_that_dies_is_not_waited_for_without_an_end():
     # How long devices take for a fence is said by their configuration.
     endless = {"holdfast.ha.fence", "holdfast.ha.fence_rehearsal"}
     files = [PLAYBOOKS / f"{name}.yml" for name in OPERATORS]
-    files += [PLAYBOOKS / "tasks" / f"{name}.yml" for name in ("wait_for_node", "not_while_held")]
+    files += [PLAYBOOKS / "tasks" / f"{name}.yml" for name in ("wait_for_node", "not_while_paused")]
     files += [PLAYBOOKS / "tasks" / "rebalance_step.yml"]
     asked = [(path.name, *task) for path in files for task in tasks_of_the_speaker(path)]
     assert len(asked) > 40
@@ -283,13 +283,13 @@ def test_a_speaker_that_dies_is_not_waited_for_without_an_end():
 
 
 @pytest.mark.parametrize("name", ["drill", "evacuate", "node_maintenance", "rolling_update"])
-def test_nothing_is_begun_before_it_is_seen_that_the_cluster_is_not_held(name):
+def test_nothing_is_changed_before_a_paused_cluster_is_refused(name):
     begins = {f"holdfast.ha.{module}" for module in ("evacuate", "fence", "node_maintenance")}
     for play in yaml.safe_load(text_of(name)):
         kinds = [
-            "look" if "tasks/not_while_held.yml" in task.values() else "act"
+            "look" if "tasks/not_while_paused.yml" in task.values() else "act"
             for task in play["tasks"]
-            if "tasks/not_while_held.yml" in task.values() or begins & set(task)
+            if "tasks/not_while_paused.yml" in task.values() or begins & set(task)
         ]
         assert kinds[0] == "look"
 

@@ -228,7 +228,7 @@ def test_a_dry_run_says_what_would_change_and_changes_nothing(holdfast, cluster,
     assert calls(device) == ["status 2"]
 
 
-def test_the_cluster_is_held_disarmed_and_managed_again(holdfast, cluster):
+def test_the_cluster_is_paused_disarmed_and_managed_again(holdfast, cluster):
     assert holdfast("maintenance", "hold", "--reason", "storage", "--no-wait")[0] == 0
     assert cluster.desired().global_maintenance.reason == "storage"
     assert "managed again" in holdfast("maintenance", "end", "--no-wait")[1]
@@ -342,7 +342,7 @@ def test_no_power_is_cut_while_nothing_would_be_recovered_unless_that_is_meant(
     status, _said, complained = holdfast(*asked)
     assert (status, "is disarmed (freeze), so that nothing would" in complained) == (2, True)
     assert calls(device) == []
-    status, said, _said = holdfast(*asked, "--while-held")
+    status, said, _said = holdfast(*asked, "--while-paused")
     assert (status, said.splitlines()[-1]) == (
         0,
         "nothing is recovered: the cluster is disarmed (freeze)",

@@ -189,8 +189,8 @@ def test_a_cluster_without_a_manager_says_that_its_reasons_are_old():
             why_service("web", cluster, observed(desired(service())), 1000.0, managed=managed),
             why_node("n2", cluster, desired(service()), 1000.0, managed=managed),
         ):
-            assert why["held"].startswith(told)
-            assert "disarmed (freeze)" in why["held"]
+            assert why["cluster"].startswith(told)
+            assert "disarmed (freeze)" in why["cluster"]
 
 
 def test_a_node_is_told_with_its_proof_and_what_it_has():
@@ -251,7 +251,7 @@ def test_the_command_answers_for_nodes_and_names_what_it_does_not_know(config, c
     assert main(["why", "n1", "--json", "--config", config]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["kind"] == "node"
-    assert told["held"].startswith("no node holds the manager lease"), "nobody ever was manager"
+    assert told["cluster"].startswith("no node holds the manager lease"), "nobody ever was manager"
     assert [one["id"] for one in told["conditions"]] == ["node_not_online"]
     assert main(["why", "n4", "--config", config]) == 2
     assert "'n4' is not accepted; expected the id of a service or the name" in (

@@ -421,7 +421,7 @@ class ClusterState:
                 return failover
         return None
 
-    def why_held(self) -> str:
+    def why_paused(self) -> str:
         """Return why nothing moves in the whole cluster and requests wait; empty if they do not."""
         if self.hold is not None:
             return f"the cluster is in global maintenance ({told(self.hold)})"

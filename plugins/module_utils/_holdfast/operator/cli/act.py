@@ -165,10 +165,10 @@ def _refuse_what_cannot_be_emptied(configuration: NodeConfiguration, node: str) 
     state, observed = look(configuration)
     if node in observed.desired.maintenance:
         return
-    held = state.why_held()
-    if held:
+    paused = state.why_paused()
+    if paused:
         raise HoldfastError(
-            f"{node} is not drained: {held}, so that no service would leave it. End that with"
+            f"{node} is not drained: {paused}, so that no service would leave it. End that with"
             " 'holdfast resume', or use --yes."
         )
     blocked = emptied(state, observed, [node])[0].blocked
@@ -212,7 +212,7 @@ def _hold(options: argparse.Namespace) -> int:
         **waiting(options),
     }
     result = declare_cluster_maintenance(module_options, options.dry_run)
-    begun = "held" if options.mode == "hold" else f"disarmed ({options.mode})"
+    begun = "paused" if options.mode == "hold" else f"disarmed ({options.mode})"
     tell(options, result, "the cluster", begun if options.state == "present" else "managed again")
     return DONE
 

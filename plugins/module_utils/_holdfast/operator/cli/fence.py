@@ -55,7 +55,7 @@ def register(commands: Any) -> None:
     add_reason(fence, "why; the cluster keeps it")
     add_flag(
         fence,
-        "--while-held",
+        "--while-paused",
         "even if the cluster is paused or disarmed, so that nothing will be recovered",
     )
     add_flag(fence, "--yes", "do not ask for confirmation; needed without a terminal")
@@ -75,11 +75,11 @@ def _fence(options: argparse.Namespace) -> int:
 
     configuration = load_config(options)
     node = _other_member(configuration, options.node)
-    held = _held(configuration)
-    if held and not options.while_held:
+    paused = _why_paused(configuration)
+    if paused and not options.while_paused:
         raise HoldfastError(
-            f"The power of {node} is not cut: {held}, so that nothing would be recovered."
-            " End that with 'holdfast resume', or use --while-held."
+            f"The power of {node} is not cut: {paused}, so that nothing would be recovered."
+            " End that with 'holdfast resume', or use --while-paused."
         )
     # Before it is drained: no service is to be moved for a fence that cannot be.
     devices = _devices(configuration, node)
@@ -106,8 +106,8 @@ def _fence(options: argparse.Namespace) -> int:
             )
     if not proved:
         return FAILED
-    if held:
-        sys.stdout.write(f"nothing is recovered: {held}\n")
+    if paused:
+        sys.stdout.write(f"nothing is recovered: {paused}\n")
     elif not options.dry_run and not options.no_wait:
         _wait_until_recovered(options)
         sys.stdout.write("recovered: no service waits for that node\n")
@@ -170,7 +170,7 @@ def _other_member(configuration: NodeConfiguration, node: str) -> str:
     return node
 
 
-def _held(configuration: NodeConfiguration) -> str:
+def _why_paused(configuration: NodeConfiguration) -> str:
     """Return why the manager would recover nothing now; empty if it would."""
     from ..report.status import read_status
 

@@ -142,9 +142,9 @@ def refuse_state(
 
     With *waits* a state that soon ends is no reason.
     """
-    held = state.why_held()
-    if held:
-        raise HoldfastError(f"Service {name!r} is not moved: {held}.")
+    paused = state.why_paused()
+    if paused:
+        raise HoldfastError(f"Service {name!r} is not moved: {paused}.")
     if status.state not in MOVABLE and not (waits and status.state in PASSING):
         raise HoldfastError(
             f"Service {name!r} can be moved only while it runs or is stopped; it is"

@@ -63,7 +63,7 @@ def rebalance_info(options: Mapping[str, Any], check: bool) -> Result:
         threshold = observed.desired.policy.rebalance_threshold
     policy, most = observed.desired.policy, options["most"]
     before, plan = plan_rebalance(state, observed, nodes, threshold, most)
-    reason = state.why_held()
+    reason = state.why_paused()
     if not reason and not plan and most != 0:
         reason = why_no_step(before, threshold, policy)
     after = plan[-1].imbalance if plan else before

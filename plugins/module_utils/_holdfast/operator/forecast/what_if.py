@@ -77,10 +77,10 @@ def ask(
     if not questions and not rules and not moves:
         asked = ", ".join(QUESTIONS)
         raise HoldfastError(f"Nothing is asked: name nodes with {asked}, moves, or rules.")
-    held = now.state.why_held()
-    if held:
+    paused = now.state.why_paused()
+    if paused:
         raise HoldfastError(
-            f"Nothing would be recovered or moved now, as {held}; ask again once that has ended."
+            f"Nothing would be recovered or moved now, as {paused}; ask again once that has ended."
         )
     state, observed = look(configuration) if moves else (now.state, None)
     for service_id, node in moves.items():

@@ -125,7 +125,7 @@ def _look_once_it_can_go(
     while True:
         state, observed = look(configuration)
         status = _status(name, state, observed.desired)
-        passes = status.state in PASSING and place_of(status) != node and not state.why_held()
+        passes = status.state in PASSING and place_of(status) != node and not state.why_paused()
         if not passes or time.monotonic() >= until:
             return state, observed
         time.sleep(POLL)
@@ -165,10 +165,10 @@ def evacuate(options: Mapping[str, Any], check: bool) -> Result:
     nodes = checked_nodes(options["nodes"], configuration, [configuration.node])
     state, observed = look(configuration)
     plan, _state, _observed = emptied(state, observed, nodes)
-    held = state.why_held()
+    paused = state.why_paused()
     # First: a service in the state freeze would be named for that alone.
-    if held and not check and (plan.moves or plan.blocked):
-        raise HoldfastError(f"Nothing was moved off {', '.join(nodes)}: {held}.")
+    if paused and not check and (plan.moves or plan.blocked):
+        raise HoldfastError(f"Nothing was moved off {', '.join(nodes)}: {paused}.")
     if plan.blocked and not options["partial"]:
         told = "; ".join(f"{service}: {why}" for service, why in plan.blocked.items())
         raise HoldfastError(

@@ -227,11 +227,11 @@ def _missing(name: str, desired: str, state: ClusterState) -> str:
     status = state.services.get(name)
     if (desired == "absent") if status is None else (status.state == desired):
         return ""
-    held = state.why_held()
-    if held:
+    paused = state.why_paused()
+    if paused:
         so = f"is {status.state.value}, and left so," if status else "is not applied,"
         ends = "the request stays until then and had no effect yet"
-        text = f"Service {name!r} {so} as {held}; {ends}"
+        text = f"Service {name!r} {so} as {paused}; {ends}"
     elif status is None:
         text = f"Service {name!r} is not applied by the manager"
     else:

@@ -75,7 +75,7 @@ def why_service(
         "kind": "service",
         "name": name,
         "at": at,
-        "held": _held(state, desired, managed),
+        "cluster": _cluster_note(state, desired, managed),
         "state": status.state.value,
         "wanted": definition.state if definition is not None else "absent",
         "node": status.node,
@@ -102,8 +102,8 @@ def why_service(
 def reason_now(name: str, state: ClusterState, observed: ObservedState) -> str:
     """Return why a service is where it is, by what holds now; empty for one that is changing."""
     status, definition = state.services.get(name), observed.desired.services.get(name)
-    if state.why_held():
-        return f"it is left as it is: {state.why_held()}"
+    if state.why_paused():
+        return f"it is left as it is: {state.why_paused()}"
     if definition is not None and definition.ignored:
         return "it is declared to be ignored: nothing is done"
     if status is None or definition is None:
@@ -153,7 +153,7 @@ def why_node(
         "kind": "node",
         "name": name,
         "at": at,
-        "held": _held(state, desired, managed),
+        "cluster": _cluster_note(state, desired, managed),
         "state": status.state.value,
         "since": status.since,
         "reason": node_reason(status),
@@ -177,8 +177,8 @@ def render_why(why: dict[str, Any], width: int = 100) -> str:
     """Return the answer as lines of text, ended by a newline; no reason is cut short."""
     lines = _service_lines(why) if why["kind"] == "service" else _node_lines(why)
     lines += _condition_lines(why)
-    if why["held"]:
-        lines.append(("held", why["held"]))
+    if why["cluster"]:
+        lines.append(("cluster", why["cluster"]))
     column = max(len(label) for label, _text in lines) + 2
     shown = [
         row for label, text in lines for row in _wrapped(f"{label:<{column}}", clean(text), width)
@@ -254,7 +254,7 @@ def _condition_lines(why: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield "next", one["next"]
 
 
-def _held(state: ClusterState, desired: DesiredState, managed: bool | None) -> str:
+def _cluster_note(state: ClusterState, desired: DesiredState, managed: bool | None) -> str:
     """Return why nothing is done in the whole cluster; empty without a reason."""
     unmanaged = ""
     if managed is None:
