@@ -354,7 +354,7 @@ def act(options: Mapping[str, Any], check: bool) -> Result:
         return _result(resource, applied, applied.results[-1])
     if action in READ_ONLY_ACTIONS:
         called = perform(resource, action, **how)
-        return _told(resource, called)
+        return _query_result(resource, called)
     applied = call_action(resource, action, check=check, traces=traces, **how)
     if check:
         return _result(resource, applied, applied.results[0])
@@ -383,7 +383,7 @@ def _result(resource: Resource, applied: Applied, called: OcfResult, **more: str
             "before": plan.before,
             "after": plan.after,
             "actions": list(plan.actions),
-            **_said(called, sum(one.duration for one in applied.results)),
+            **_outcome_values(called, sum(one.duration for one in applied.results)),
             **more,
         },
         before={"state": plan.before},
@@ -392,8 +392,8 @@ def _result(resource: Resource, applied: Applied, called: OcfResult, **more: str
     )
 
 
-def _told(resource: Resource, called: OcfResult) -> Result:
-    """Return what an action said that changes nothing."""
+def _query_result(resource: Resource, called: OcfResult) -> Result:
+    """Return the result of an action that changes nothing."""
     if called.action not in MONITORS:
         called.require_success(resource.call.instance)
         states = {}
@@ -402,7 +402,7 @@ def _told(resource: Resource, called: OcfResult) -> Result:
     return Result(
         values={
             **states,
-            **_said(called, called.duration),
+            **_outcome_values(called, called.duration),
             "stdout": called.stdout,
             "stderr": called.stderr,
         },
@@ -410,7 +410,7 @@ def _told(resource: Resource, called: OcfResult) -> Result:
     )
 
 
-def _said(called: OcfResult, duration: float) -> dict[str, Any]:
+def _outcome_values(called: OcfResult, duration: float) -> dict[str, Any]:
     return {
         "code": called.code,
         "meaning": called.meaning.name,

@@ -90,7 +90,7 @@ class KeptBytecode:
         source = bytes(spec.loader_state)
         name = f"{spec.name[len(self._prefix) :]}.{sys.implementation.cache_tag}"
         mark = MAGIC_NUMBER + sha256(source).digest()
-        code = self._kept(name, mark)
+        code = self._cached(name, mark)
         if code is None:
             # Named as in the archive, which lies elsewhere next time.
             place = f"{spec.name.replace('.', '/')}.py"
@@ -103,7 +103,7 @@ class KeptBytecode:
         spec = self.find_spec(name)
         return None if spec is None else bytes(spec.loader_state).decode()
 
-    def _kept(self, name: str, mark: bytes) -> CodeType | None:
+    def _cached(self, name: str, mark: bytes) -> CodeType | None:
         """Return the code that was kept of a module; None if there is none of this source."""
         try:
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._folder)

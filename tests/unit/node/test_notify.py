@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.supervision import (
     Notifier,
-    kept,
+    inherited_file,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import Clock
 
@@ -120,6 +120,6 @@ def test_what_was_kept_is_found_by_name_and_is_for_this_process_alone(
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, str(os.getpid()) if value == "mine" else value)
-    assert kept("watchdog") == number
+    assert inherited_file("watchdog") == number
     if number is not None:
         assert closed == [(3, False), (4, False)]

@@ -8,10 +8,10 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast import outages
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.outages import (  # noqa: E501
     Answer,
-    asked,
+    by_dnf,
     by_kernel,
+    by_mark,
     kernels,
-    marked,
     reboot_due,
 )
 
@@ -120,10 +120,10 @@ def test_a_kernel_is_what_has_modules_wherever_its_image_is(tmp_path):
 
 
 def test_the_file_of_debian_is_a_reason_and_none_says_nothing(tmp_path):
-    assert marked(tmp_path) == Answer(None)
+    assert by_mark(tmp_path) == Answer(None)
     (tmp_path / "run").mkdir()
     (tmp_path / "run/reboot-required").write_text("")
-    assert marked(tmp_path).due
+    assert by_mark(tmp_path).due
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_the_file_of_debian_is_a_reason_and_none_says_nothing(tmp_path):
 )
 def test_dnf_is_asked_either_way_and_an_error_is_no_answer(programs, scripts, due):
     programs(**scripts)
-    assert asked().due is due
+    assert by_dnf().due is due
 
 
 def test_one_reason_is_enough_and_each_is_told():
@@ -152,6 +152,6 @@ def test_one_reason_is_enough_and_each_is_told():
 
 def test_a_node_on_which_nothing_can_tell_is_warned_of(tmp_path, programs):
     programs()
-    done = reboot_due([marked(tmp_path), asked(), by_kernel("6.1", BOOTED, tmp_path)])
+    done = reboot_due([by_mark(tmp_path), by_dnf(), by_kernel("6.1", BOOTED, tmp_path)])
     assert done.values == {"due": False, "known": False, "reasons": []}
     assert "Whether a reboot is due is not known" in done.warnings[0]

@@ -317,12 +317,12 @@ def call_fence_agent(
         exit_status=outcome.exit_status,
         timed_out=outcome.timed_out,
         duration=fetching + outcome.duration,
-        text=_said(outcome, secrets, timeout),
+        text=_output_text(outcome, secrets, timeout),
         output=hide(outcome.stdout, secrets),
     )
 
 
-def _said(outcome: Outcome, secrets: Sequence[str], timeout: float) -> str:
+def _output_text(outcome: Outcome, secrets: Sequence[str], timeout: float) -> str:
     parts = [outcome.stdout.strip(), outcome.stderr.strip()]
     if outcome.timed_out:
         parts.append(f"no answer within {timeout:g} seconds; the agent was killed")

@@ -16,7 +16,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
-    told,
+    maintenance_text,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     Answer,
@@ -376,4 +376,4 @@ def test_a_configuration_reads_back_with_its_maintenances() -> None:
     ],
 )
 def test_a_maintenance_is_told_by_what_is_known_of_it(one, text) -> None:
-    assert told(one) == text
+    assert maintenance_text(one) == text

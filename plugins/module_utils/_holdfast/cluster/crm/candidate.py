@@ -15,7 +15,7 @@ from ...errors import LeaseError, StorageError
 from ..model.desired import DesiredState
 from ..model.effects import Cycle, Log, perform
 from ..model.lease_freeing import freeing
-from ..model.maintenance import told
+from ..model.maintenance import maintenance_text
 from ..model.observed import FenceReport, ObservedNode
 from ..model.state import ClusterState, Intent
 from ..model.versions import paused
@@ -206,7 +206,7 @@ def kept_from_fencing(
     state = last or ClusterState()
     hold = desired.in_force(state.ended).global_maintenance
     if hold is not None and not (wall_even and hold.expired(wall)):
-        return f"global maintenance ({told(hold)})"
+        return f"global maintenance ({maintenance_text(hold)})"
     if state.disarm == DISARMED and desired.disarm == state.disarm_mode:
         return f"the cluster is disarmed ({state.disarm_mode})"
     return ""

@@ -337,9 +337,9 @@ def _write(
     record = freeing(crm.host_lease_generation, crm.freed_leases.to_record(proofs))
     if state != crm.written:
         before = crm.state
-        told = news(crm.written, crm.written_from, state, desired)
+        changes = news(crm.written, crm.written_from, state, desired)
         try:
-            yield from perform(WriteState(state, record, told))
+            yield from perform(WriteState(state, record, changes))
         except (StorageError, LeaseError):
             crm.stop_managing()
             raise
@@ -347,7 +347,7 @@ def _write(
             yield from perform(_line(event, state.epoch))
         crm.state = crm.written = state
         crm.written_from = desired
-        yield from perform(WakeNodes(told.nodes))
+        yield from perform(WakeNodes(changes.nodes))
     yield from crm.record_freeing(record)
     crm.state = state
     for fence in proofs:

@@ -113,8 +113,8 @@ def _handle_fence_end(round_: Round, fence: FenceReport) -> None:
         # Of two candidates that announced a fence, the later one's announcement was taken over.
         recorded = min(failover.recorded, sent)
         suspected = min(failover.suspected, recorded)
-        told = replace(failover, suspected=suspected, recorded=recorded, fence_sent=sent)
-        round_.state = round_.state.with_failover(told)
+        updated = replace(failover, suspected=suspected, recorded=recorded, fence_sent=sent)
+        round_.state = round_.state.with_failover(updated)
     if fence.confirmed and not sign:
         cause = _cause(round_, fence.node, status)
         round_.set_node(fence.node, _with_confirmed_fence(round_, status, fence, cause))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from ..model.maintenance import fenced_by_hand, told
+from ..model.maintenance import fenced_by_hand, maintenance_text
 from ..model.observed import Answer, ObservedNode
 from ..model.report import Mode
 from ..model.state import NodeState, NodeStatus, Power, ProofKind
@@ -77,7 +77,7 @@ def _record_maintenance(round_: Round, name: str) -> None:
     The end of an expired maintenance already has an event.
     """
     maintenance, status = round_.observed.desired.maintenance.get(name), round_.node(name)
-    kept = told(maintenance)[:REASON_SHOWN] if maintenance is not None else ""
+    kept = maintenance_text(maintenance)[:REASON_SHOWN] if maintenance is not None else ""
     if kept == status.kept:
         return
     # An operator who ends a fence by hand may have powered the node on.
@@ -441,7 +441,7 @@ def _handle_silent(round_: Round, name: str, status: NodeStatus, judgement: Judg
 def _why_left_alone(round_: Round, name: str) -> str:
     """Return why a silent node without services is not fenced."""
     if _is_fenced_by_hand(round_, name):
-        maintenance = told(round_.observed.desired.maintenance[name])
+        maintenance = maintenance_text(round_.observed.desired.maintenance[name])
         return (
             f"its operator switches it off by hand ({maintenance}): nothing to recover, not fenced"
         )

@@ -32,7 +32,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..model.desired import IGNORE
-from ..model.maintenance import CLUSTER, Maintenance, told, utc
+from ..model.maintenance import CLUSTER, Maintenance, maintenance_text, utc
 from ..model.report import NOT_RUNNING, LocalState, Mode, Report
 from ..model.service import STARTED, Service
 from ..model.state import ClusterState, NodeState, NodeStatus, ServiceStatus
@@ -75,9 +75,12 @@ def update_maintenance(round_: Round) -> None:
     if (hold, from_board) != (before, round_.state.hold_from_board):
         round_.state = replace(round_.state, hold=hold, hold_from_board=from_board)
     if before is None and hold is not None:
-        round_.say("maintenance", f"global maintenance begins: {told(hold)}")
+        round_.say("maintenance", f"global maintenance begins: {maintenance_text(hold)}")
     elif before is not None and hold is None:
-        round_.say("maintenance_ended", f"global maintenance ends, {why}; it was {told(before)}")
+        round_.say(
+            "maintenance_ended",
+            f"global maintenance ends, {why}; it was {maintenance_text(before)}",
+        )
     held = _why_held(round_, hold)
     if desired is not round_.observed.desired or held != round_.observed.held:
         round_.observed = replace(round_.observed, desired=desired, held=held)
@@ -116,7 +119,7 @@ def _note_board(round_: Round, says: bool | None, *, pending: bool) -> None:
 def _why_held(round_: Round, hold: Maintenance | None) -> str:
     """Return why nothing may be done, from the first source that says so; empty if none."""
     if hold is not None:
-        return told(hold)
+        return maintenance_text(hold)
     if not round_.observed.board_binds:
         return ""
     if not round_.observed.board_readable or not round_.observed.held:
@@ -132,7 +135,9 @@ def _end_expired(round_: Round) -> None:
             continue
         _note_end(round_, key, one)
         if key != CLUSTER:
-            text = f"maintenance ends, it expired at {utc(one.until)}; it was {told(one)}"
+            text = (
+                f"maintenance ends, it expired at {utc(one.until)}; it was {maintenance_text(one)}"
+            )
             round_.say("maintenance_ended", text, node=key)
 
 
@@ -161,7 +166,7 @@ def update_disarm(round_: Round) -> None:
             round_.state, disarm=DISARMING, disarm_mode=requested, disarm_number=number
         )
         by = round_.observed.desired.disarmed_by
-        why = f", {told(by)}" if by is not None else ""
+        why = f", {maintenance_text(by)}" if by is not None else ""
         round_.say("disarming", f"the cluster is being disarmed{why}; services: {requested}")
     elif state.disarm and requested != state.disarm_mode:
         round_.state = replace(state, disarm="", disarm_mode="", disarm_waits="")

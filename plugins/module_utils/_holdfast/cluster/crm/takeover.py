@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ..model.desired import DesiredState
-from ..model.maintenance import told
+from ..model.maintenance import maintenance_text
 from ..model.observed import ObservedState, Timing
 from ..model.past_fences import FenceCause
 from ..model.state import (
@@ -108,7 +108,7 @@ def repaired(
             request=before.request if before is not None else 0.0,
         )
         round_.command(service_id, asking, ServiceState.PROBE)
-    by = f", {told(desired.repaired_by)}" if desired.repaired_by is not None else ""
+    by = f", {maintenance_text(desired.repaired_by)}" if desired.repaired_by is not None else ""
     round_.say("repaired", f"the records were repaired{by}: generation {desired.generation} begins")
     probes = tuple(sorted(round_.state.services))
     return replace(round_.state, probes=probes)

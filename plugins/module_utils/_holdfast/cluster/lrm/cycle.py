@@ -311,11 +311,11 @@ def _with_secret_problems(lrm: Lrm, report: Report) -> Cycle[Report]:
 def _note_refusal(lrm: Lrm, refused: str, now: float) -> Cycle[None]:
     """Report that a manager's record is not followed, and check this node's own record."""
     if refused:
-        lrm.hindrance = lrm.hindrance.begun(OLDER_RECORD, refused, now)
+        lrm.hindrance = lrm.hindrance.with_problem(OLDER_RECORD, refused, now)
         text = f"the manager's record is not followed: {refused}"
         yield from perform(Log(text, repeated=True))
     else:
-        lrm.hindrance = lrm.hindrance.ended(OLDER_RECORD)
+        lrm.hindrance = lrm.hindrance.without_problem(OLDER_RECORD)
     if now < lrm.next_own_look:
         return
     lrm.next_own_look = now + OWN_LOOK
@@ -417,11 +417,11 @@ def _read(lrm: Lrm) -> Cycle[bool]:
             if desired is not None and desired.at_least(state.generation, state.config_version):
                 lrm.desired = desired
                 yield from perform(ResizeWorkers(desired.policy.max_workers))
-        lrm.hindrance = lrm.hindrance.ended(MANAGERS_RECORD)
+        lrm.hindrance = lrm.hindrance.without_problem(MANAGERS_RECORD)
     except HoldfastError as error:
         lrm.state = None
         now = (yield from perform(ReadClocks())).mono
-        lrm.hindrance = lrm.hindrance.begun(MANAGERS_RECORD, str(error), now)
+        lrm.hindrance = lrm.hindrance.with_problem(MANAGERS_RECORD, str(error), now)
         yield from perform(Log(f"the manager's record cannot be read: {error}", repeated=True))
         return False
     return True
@@ -450,9 +450,9 @@ def _write(lrm: Lrm, report: Report, now: float) -> Cycle[bool]:
         yield from perform(WriteReport(report))
     except (StorageError, LeaseError) as error:
         yield from perform(Log(f"report not written: {error}", repeated=True))
-        lrm.hindrance = lrm.hindrance.begun(OWN_RECORD, str(error), now)
+        lrm.hindrance = lrm.hindrance.with_problem(OWN_RECORD, str(error), now)
         return False
-    lrm.hindrance = lrm.hindrance.ended(OWN_RECORD)
+    lrm.hindrance = lrm.hindrance.without_problem(OWN_RECORD)
     lrm.written, lrm.write_again = report, now + WRITTEN_AGAIN
     # The heartbeat names the report's number, so the manager then reads it.
     yield from _write_heartbeat(lrm, (yield from perform(ReadClocks())).mono)

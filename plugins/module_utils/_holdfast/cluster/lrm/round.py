@@ -53,12 +53,12 @@ class Hindrance:
 
     problems: Mapping[str, tuple[float, str]] = field(default_factory=dict)
 
-    def begun(self, what: str, error: str, now: float) -> Hindrance:
+    def with_problem(self, what: str, error: str, now: float) -> Hindrance:
         """Return this with problem *what*, the latest."""
         since, _error = self.problems.get(what, (now, ""))
-        return Hindrance({what: (since, error), **self.ended(what).problems})
+        return Hindrance({what: (since, error), **self.without_problem(what).problems})
 
-    def ended(self, what: str) -> Hindrance:
+    def without_problem(self, what: str) -> Hindrance:
         """Return this without problem *what*."""
         if what not in self.problems:
             return self

@@ -90,8 +90,8 @@ def fenced_by_hand(maintenance: Maintenance) -> bool:
     return maintenance.reason.startswith(FENCE_REASON)
 
 
-def told(maintenance: Maintenance) -> str:
-    """Return a maintenance in a few words: owner, reason and expiry."""
+def maintenance_text(maintenance: Maintenance) -> str:
+    """Return owner, reason and expiry of a maintenance as text."""
     by = f"by {maintenance.owner}" if maintenance.owner else ""
     words = ": ".join(part for part in (by, maintenance.reason) if part) or "no reason given"
     return f"{words}; until {utc(maintenance.until)}" if maintenance.until else words

@@ -196,8 +196,8 @@ class Report:
         """
         if self.running() or self.coming:
             return True
-        told = written is not None and written.mode is self.mode is Mode.DISARM
-        return bool(self.left) and not told
+        reported = written is not None and written.mode is self.mode is Mode.DISARM
+        return bool(self.left) and not reported
 
     def at_work(self) -> list[str]:
         """Return the ids of the services that are being started, stopped or moved here."""

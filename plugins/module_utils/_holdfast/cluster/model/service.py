@@ -309,8 +309,8 @@ def _parameter(name: object, value: object, named: Collection[str]) -> tuple[str
     if not str(name) or any(one in str(name) for one in "=\0"):
         raise InputError("resources.parameters", name, "the name of a parameter, without = and NUL")
     if "\0" in word:
-        told = shown(str(name), value, named)
-        raise InputError(f"resources.parameters.{name}", told, "a value without NUL")
+        value_shown = shown(str(name), value, named)
+        raise InputError(f"resources.parameters.{name}", value_shown, "a value without NUL")
     return str(name), word
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from .maintenance import Maintenance, told
+from .maintenance import Maintenance, maintenance_text
 from .membership import Membership
 from .past_fences import FenceCause, past_fences
 from .states import ACTIVE, HELD, ServiceState
@@ -424,7 +424,7 @@ class ClusterState:
     def why_paused(self) -> str:
         """Return why nothing moves in the whole cluster and requests wait; empty if they do not."""
         if self.hold is not None:
-            return f"the cluster is in global maintenance ({told(self.hold)})"
+            return f"the cluster is in global maintenance ({maintenance_text(self.hold)})"
         return f"the cluster is {self.disarm} ({self.disarm_mode})" if self.disarm else ""
 
     def services_named(self, node: str) -> list[str]:

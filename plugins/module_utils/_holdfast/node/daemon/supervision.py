@@ -103,8 +103,8 @@ class Notifier:
             return
 
 
-def kept(name: str) -> int | None:
-    """Return the open file that a predecessor kept as *name*, if any, not inherited by children.
+def inherited_file(name: str) -> int | None:
+    """Return the open file that a predecessor passed on as *name*, if any; children do not get it.
 
     To be called at the start, before other files are opened.
     """
@@ -275,7 +275,7 @@ def _bond_of(
         return None
     return WatchdogBond(
         max(configuration.timing.daemon_grace, SHORTEST_BOND),
-        connection=kept(NAME),
+        connection=inherited_file(NAME),
         keep=lambda connection: notifier.keep(NAME, connection),
         clock=clock,
     )

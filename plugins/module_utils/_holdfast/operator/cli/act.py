@@ -181,14 +181,14 @@ def _refuse_what_cannot_be_emptied(configuration: NodeConfiguration, node: str) 
 
 def _refuse_fenced_by_hand(configuration: NodeConfiguration, node: str) -> None:
     """Raise ``HoldfastError`` for a node that was fenced by hand: the cluster may switch it on."""
-    from ...cluster.model.maintenance import fenced_by_hand, told
+    from ...cluster.model.maintenance import fenced_by_hand, maintenance_text
     from ..operations.maintenance import kept_empty
 
     drained = kept_empty(configuration, node)
     if drained is not None and fenced_by_hand(drained):
         raise HoldfastError(
-            f"{node} is not used again: it was fenced by hand ({told(drained)}). Switch it on with"
-            f" 'holdfast unfence {node}', or use --yes."
+            f"{node} is not used again: it was fenced by hand ({maintenance_text(drained)})."
+            f" Switch it on with 'holdfast unfence {node}', or use --yes."
         )
 
 

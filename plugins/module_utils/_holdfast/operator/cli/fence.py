@@ -186,14 +186,14 @@ def _refuse_drained_by_others(configuration: NodeConfiguration, node: str) -> No
 
     Somebody may be working on the machine.
     """
-    from ...cluster.model.maintenance import fenced_by_hand, told
+    from ...cluster.model.maintenance import fenced_by_hand, maintenance_text
     from ..operations.maintenance import kept_empty
 
     drained = kept_empty(configuration, node)
     if drained is not None and not fenced_by_hand(drained):
         raise HoldfastError(
-            f"{node} is not switched on: it was not drained by a fence, but {told(drained)};"
-            " use --yes once that reason no longer applies."
+            f"{node} is not switched on: it was not drained by a fence, but"
+            f" {maintenance_text(drained)}; use --yes once that reason no longer applies."
         )
 
 

@@ -225,7 +225,7 @@ class Answer:
 def reboot_info(options: Mapping[str, Any], check: bool) -> Result:
     """Return whether a reboot of this node is due, for the module ``reboot_info``."""
     booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
-    return reboot_due([marked(), asked(), by_kernel(os.uname().release, booted)])
+    return reboot_due([by_mark(), by_dnf(), by_kernel(os.uname().release, booted)])
 
 
 def reboot_due(answers: list[Answer]) -> Result:
@@ -243,14 +243,14 @@ def reboot_due(answers: list[Answer]) -> Result:
     return Result(values=values, warnings=warnings)
 
 
-def marked(root: Path = Path("/")) -> Answer:
+def by_mark(root: Path = Path("/")) -> Answer:
     """Return the answer of the file of Debian's packages; unknown without it."""
     if (root / MARK).exists():
         return Answer(True, f"/{MARK} is there")
     return Answer(None)
 
 
-def asked() -> Answer:
+def by_dnf() -> Answer:
     """Return the answer of dnf's commands; unknown without one.
 
     Status 1 is also that of dnf without the plugin and of a failed command, so it counts only with

@@ -191,8 +191,8 @@ def back_up(options: Mapping[str, Any], check: bool) -> Result:
     return Result(
         changed,
         {"path": str(path), "version": desired.version, **counts},
-        _told(present),
-        _told(document),
+        _backup_content(present),
+        _backup_content(document),
     )
 
 
@@ -296,7 +296,7 @@ def _without_version(document: dict[str, Any] | None) -> Any:
     return {**document, "wanted": {**(desired if isinstance(desired, dict) else {}), "version": 0}}
 
 
-def _told(document: dict[str, Any] | None) -> object:
+def _backup_content(document: dict[str, Any] | None) -> object:
     """Return the content of a backup without secrets."""
     if document is None:
         return None

@@ -25,8 +25,8 @@ from ...cluster.model.maintenance import (
     Maintenance,
     fenced_by_hand,
     maintenance_document,
+    maintenance_text,
     time_from_text,
-    told,
     with_times_told,
 )
 from ...cluster.model.report import Mode
@@ -225,7 +225,7 @@ def _not_agreed(desired: Maintenance | None, state: ClusterState) -> str:
         return ""
     if state.hold is None:
         return "The cluster is not in maintenance"
-    return f"The cluster is in maintenance ({told(state.hold)})"
+    return f"The cluster is in maintenance ({maintenance_text(state.hold)})"
 
 
 def kept_empty(configuration: NodeConfiguration, node: str) -> Maintenance | None:

@@ -18,7 +18,12 @@ from ...cluster.crm.selection import better_place, choose
 from ...cluster.lrm.commands import stops_first
 from ...cluster.model.desired import DesiredState
 from ...cluster.model.desired_codec import request_document
-from ...cluster.model.maintenance import maintenance_document, maintenance_from_document, told, utc
+from ...cluster.model.maintenance import (
+    maintenance_document,
+    maintenance_from_document,
+    maintenance_text,
+    utc,
+)
 from ...cluster.model.observed import ObservedState
 from ...cluster.model.rules import rule_document
 from ...cluster.model.service import STARTED, STOPPED
@@ -186,7 +191,7 @@ def render_why(why: dict[str, Any], width: int = 100) -> str:
     if why["history"]:
         shown += ["", "history"]
         for event in why["history"]:
-            shown += _wrapped(f"  {utc(event['at'])}  ", _told(event), width)
+            shown += _wrapped(f"  {utc(event['at'])}  ", _event_line(event), width)
     return "\n".join(shown) + "\n"
 
 
@@ -236,7 +241,7 @@ def _node_lines(why: dict[str, Any]) -> list[tuple[str, str]]:
     lines += [(key, why[key]) for key in ("proof", "mode", "power") if why[key]]
     if why["maintenance"] is not None:
         drained = maintenance_from_document(why["maintenance"])
-        lines.append(("drained", f"since {utc(drained.since)}, {told(drained)}"))
+        lines.append(("drained", f"since {utc(drained.since)}, {maintenance_text(drained)}"))
     if why["fenced"]:
         lines.append(("fenced", ", ".join(utc(one) for one in why["fenced"])))
     for name, service in why["services"].items():
@@ -264,15 +269,15 @@ def _cluster_note(state: ClusterState, desired: DesiredState, managed: bool | No
         )
     elif not managed:
         unmanaged = "no node holds the manager lease: this is what the last manager wrote"
-    return "; ".join(one for one in (unmanaged, _kept(state, desired)) if one)
+    return "; ".join(one for one in (unmanaged, _pause_text(state, desired)) if one)
 
 
-def _kept(state: ClusterState, desired: DesiredState) -> str:
+def _pause_text(state: ClusterState, desired: DesiredState) -> str:
     if state.hold is not None:
-        return f"nothing is done in global maintenance ({told(state.hold)})"
+        return f"nothing is done in global maintenance ({maintenance_text(state.hold)})"
     if state.disarm:
         waits = f"; waits for {state.disarm_waits}" if state.disarm_waits else ""
-        by = f": {told(desired.disarmed_by)}" if desired.disarmed_by is not None else ""
+        by = f": {maintenance_text(desired.disarmed_by)}" if desired.disarmed_by is not None else ""
         return f"nothing is done, the cluster is {state.disarm} ({state.disarm_mode}{by}){waits}"
     return ""
 
@@ -289,7 +294,7 @@ def _rule(rule: dict[str, Any]) -> str:
     return f"{rule['name']}: {'only on' if rule['strict'] else 'rather on'} {nodes}"
 
 
-def _told(event: dict[str, Any]) -> str:
+def _event_line(event: dict[str, Any]) -> str:
     """Return a line of the history: kind, node, reason, and rejected nodes."""
     node = f" {event['node']}" if event["node"] else ""
     not_ = "; ".join(f"not {other}: {reason}" for other, reason in event["rejected"])

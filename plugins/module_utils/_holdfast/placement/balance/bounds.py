@@ -91,10 +91,10 @@ class Bounds(Tables):
             base = kept_without(secondary, instance, instance.primary)
             if base != secondary.reserved:
                 freed = self._reserve(secondary, base, number)
-            stays = self._kept(secondary, base, instance, number)
+            stays = self._least_reserve(secondary, base, instance, number)
             stays -= self._held_short(secondary)
         if not instance.forthcoming and primary.index in self._slopes_of:
-            swapped += self._kept(primary, primary.reserved, instance, number)
+            swapped += self._least_reserve(primary, primary.reserved, instance, number)
         parts[FAILOVER] = swapped + promoted + freed - by_tags
         parts[SECONDARY] = replaced + freed - _most_by_places(instance, primary)
         parts[TAKE_OVER] = swapped + replaced + freed - by_tags

@@ -202,7 +202,7 @@ class Estimate:
         result += self.change_of_tags(instance, kind, target)
         if instance.forthcoming:
             return result
-        return result + self._kept(instance, kind, places, roles)
+        return result + self._reserve_part(instance, kind, places, roles)
 
     def counts_tags_of(self, instance: Instance) -> bool:
         """Return whether a move of *instance* may change a term of tags."""
@@ -290,7 +290,7 @@ class Estimate:
                 result += weight * (sqrt(moved if moved > 0 else 0.0) - roots[place])
         return result
 
-    def _kept(
+    def _reserve_part(
         self,
         instance: Instance,
         kind: int,

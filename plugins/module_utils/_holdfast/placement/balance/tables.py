@@ -154,7 +154,7 @@ class Tables:
                 if not kind.forthcoming:
                     memory = kind.reserved_memory
                     if memory not in kept:
-                        kept[memory] = self._kept(node, node.reserved, kind, number)
+                        kept[memory] = self._least_reserve(node, node.reserved, kind, number)
                     value += kept[memory]
             secondaries[number][column] = value
         if node.short:
@@ -171,7 +171,7 @@ class Tables:
             self._as_primary[number][column] += 1 if left <= node.reserved else -held
             self._as_secondary[number][column] += stays
 
-    def _kept(self, node: Node, base: int, instance: Instance, number: int) -> float:
+    def _least_reserve(self, node: Node, base: int, instance: Instance, number: int) -> float:
         """Return the least that keeping memory for *instance*, of a kind, on *node* adds.
 
         How much more is kept depends on the other node; *base* is kept without it.
