@@ -49,7 +49,7 @@ def failover_outage(cluster, fault, *, managing=None, fenced=True):
 
 
 @pytest.mark.parametrize("number", range(CUTS))
-def test_services_of_a_node_without_power_run_failover_outage(cluster, observer, figures, number):
+def test_services_of_a_node_without_power_run_elsewhere(cluster, observer, figures, number):
     managing = bool(number % 2)
     took = failover_outage(cluster, FAULTS["power cut"], managing=managing)
     figures.add(f"power cut{' of the manager' * managing}, with a fence device", took)
