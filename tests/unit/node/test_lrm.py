@@ -964,3 +964,14 @@ def test_after_a_boot_the_report_comes_before_the_first_heartbeat(tmp_path, boot
     assert bool(blocks(daemon)) is beats
     daemon.round(REPORT_FIRST)
     assert blocks(daemon)
+
+
+def test_after_a_boot_whose_join_takes_long_the_report_still_comes_before_the_first_heartbeat(
+    tmp_path,
+):
+    """Else the manager takes the node for one that was confirmed dead and goes on writing."""
+    daemon = Daemon(tmp_path, last=Report("n1", boot="n1-boot0"), host_lease=LOST)
+    daemon.round(2 * REPORT_FIRST)
+    daemon.storage.host_lease = 4
+    daemon.round()
+    assert kinds(daemon.storage.log) == ["report", "block"]

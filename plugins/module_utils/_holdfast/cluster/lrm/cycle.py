@@ -59,7 +59,8 @@ ROUND = 1.0
 REPORT_FIRST = 5.0
 """Seconds for which an LRM after a boot writes no heartbeat before its first report.
 
-A heartbeat beside the report of the boot before looks as if a dead node went on writing."""
+They count from when it may write both, which a join delays.  A heartbeat beside the report of the
+boot before looks as if a dead node went on writing."""
 
 OWN_LOOK = 5.0
 """Seconds between two checks of this node's own report on storage."""
@@ -95,7 +96,8 @@ class Lrm:
     """The LRM of one node.
 
     *clocks* were read in the last turn that read the host lease and the manager's record.  Jobs
-    begin only if the clocks have not jumped since.
+    begin only if the clocks have not jumped since.  *is_new_boot* says that the last report is of
+    another boot, or that there is none.
     """
 
     settings: LrmSettings
@@ -103,6 +105,7 @@ class Lrm:
     report: Report
     memory: Memory
     clocks: Clocks
+    is_new_boot: bool
     state: ClusterState | None = None
     desired: DesiredState | None = None
     written: Report | None = None
@@ -148,10 +151,8 @@ def start(settings: LrmSettings) -> Cycle[Lrm]:
         next_look=clocks.mono,
         next_join=clocks.mono,
     )
-    lrm = Lrm(settings, host_lease, report, memory, clocks)
-    if last is None or last.boot != settings.boot:
-        lrm.next_heartbeat = clocks.mono + REPORT_FIRST
-    return lrm
+    is_new_boot = last is None or last.boot != settings.boot
+    return Lrm(settings, host_lease, report, memory, clocks, is_new_boot)
 
 
 def turn(lrm: Lrm) -> Cycle[None]:
@@ -161,8 +162,11 @@ def turn(lrm: Lrm) -> Cycle[None]:
         return
     clocks = yield from perform(ReadClocks())
     lrm.next_turn = clocks.mono + ROUND
+    owned_slot = lrm.host_lease.owns_slot
     trouble = yield from lrm.host_lease.look(clocks)
     now = (yield from perform(ReadClocks())).mono
+    if lrm.is_new_boot and lrm.written is None and lrm.host_lease.owns_slot and not owned_slot:
+        lrm.next_heartbeat = now + REPORT_FIRST
     yield from _beat_if_due(lrm, now)
     if trouble is not None:
         lrm.trouble = trouble
