@@ -5,8 +5,8 @@
 A seed gives the same faults in the same order.  Observers watch the services of all nodes
 meanwhile, and a client writes to each service.  The run ends at the first violation: a service on
 two nodes at once, a ledger with two owners at a time, an acknowledged entry that is lost, damaged
-data, a fence or a reset of a node that no fault justifies, or an outage of a service that is longer
-than the fault explains.
+data, a fence or a reset of a node that no fault justifies, an outage of a service that is longer
+than the fault explains, or a fence device or watchdog that is said to have failed.
 """
 
 from __future__ import annotations
@@ -183,6 +183,7 @@ class Soak:
         sys.stdout.flush()
         self._note_hit(turn)
         self._judge_fences(turn)
+        self._judge_proofs(turn)
         self._judge_resets(turn)
         self._judge_outages(turn)
         self._judge_observations(str(turn))
@@ -244,14 +245,20 @@ class Soak:
 
     def _judge_fences(self, turn: Turn) -> None:
         """No node may have been fenced that was not hit by a fault."""
-        fenced = {
-            one["node"]
-            for one in self._deployment.status()["events"]
-            if one["kind"] == "fence" and one["at"] >= turn.since
-        }
-        wrong = sorted(fenced - self._justified(turn.since))
+        wrong = sorted(self._nodes_of("fence", turn) - self._justified(turn.since))
         if wrong:
             raise Violation(f"{turn}: fenced {wrong}, although no fault justifies it")
+
+    def _judge_proofs(self, turn: Turn) -> None:
+        """No node may be said to write after its death was confirmed: no proof is false here."""
+        wrong = sorted(self._nodes_of("contradiction", turn))
+        if wrong:
+            raise Violation(f"{turn}: {wrong} said to be alive, although confirmed dead")
+
+    def _nodes_of(self, kind: str, turn: Turn) -> set[str]:
+        """Return the nodes that events of *kind* name since the fault began."""
+        events = self._deployment.status()["events"]
+        return {one["node"] for one in events if one["kind"] == kind and one["at"] >= turn.since}
 
     def _judge_resets(self, turn: Turn) -> None:
         """No node may have been restarted, by a watchdog for example, without a fault."""

@@ -125,6 +125,15 @@ def test_a_node_that_was_hit_may_be_fenced_and_no_other():
     assert violation(cluster, fault) == ""
 
 
+def test_a_proof_of_death_that_the_cluster_calls_false_is_a_violation():
+    cluster = Cluster()
+    cluster.status = lambda: {
+        "events": [{"kind": "contradiction", "node": "n2", "at": time.time()}]
+    }
+    found = violation(cluster, Fault("fault", 10.0, 0.0, reach=Reach.SITE))
+    assert "['n2'] said to be alive, although confirmed dead" in found
+
+
 @pytest.mark.parametrize(
     ("fault", "outage", "wrong"),
     [
