@@ -45,7 +45,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanloc
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (  # noqa: E402
     make_leases,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration_file import (  # noqa: E402
     load,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.agent_work import (  # noqa: E402

@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from multiprocessing import Event, Process
 from typing import Any
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import load
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration_file import (
+    load,
+)
 from cluster import NODES, EmbeddedCluster
 
 NOBODY = 65534

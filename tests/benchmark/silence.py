@@ -34,6 +34,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (  # noqa: E402
     CRM,
     NodeConfiguration,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration_file import (  # noqa: E402
     load,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.heartbeat import (  # noqa: E402

@@ -80,6 +80,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (  # noqa: E402
     Member,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration_file import (  # noqa: E402
     from_document,
     load,
     to_document,

@@ -17,6 +17,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     NodeConfiguration,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration_file import (
     load,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.export import (  # noqa: E501

@@ -17,7 +17,9 @@ from typing import Any
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import HoldfastError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import load
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration_file import (
+    load,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import power
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.status import (
     read_status,

@@ -32,7 +32,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interf
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     ClusterStorage,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import load
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration_file import (
+    load,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (  # noqa: E501
     LeaseArea,
 )

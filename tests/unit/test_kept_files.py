@@ -14,7 +14,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.topology import (
     load_fence_configuration,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import load
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration_file import (
+    load,
+)
 from ansible_collections.holdfast.ha.tests.kept.meaning import meaning, place
 
 KEPT = Path(__file__).resolve().parents[1] / "kept"

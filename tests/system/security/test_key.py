@@ -22,7 +22,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
     make_key,
     read_keys,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import load
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration_file import (
+    load,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
     cluster_key,
 )

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import load
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration_file import (
+    load,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.telemetry import (
     DATAGRAMS_REFUSED,
     read_telemetry,

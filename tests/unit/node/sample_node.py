@@ -16,6 +16,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.embedd
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     Member,
     NodeConfiguration,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration_file import (
     from_document,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.datagrams import (

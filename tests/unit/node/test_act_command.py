@@ -27,7 +27,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     ClusterStorage,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration_file import (
     load,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import (

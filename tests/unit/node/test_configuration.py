@@ -24,10 +24,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     BOOT_ID,
     SanlockSettings,
+    run_directory,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration_file import (
     check_declared,
     from_document,
     load,
-    run_directory,
     to_document,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration, document

@@ -27,6 +27,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     NodeConfiguration,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration_file import (
     to_document,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main

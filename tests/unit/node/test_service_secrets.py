@@ -27,7 +27,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     ClusterStorage,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import load
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration_file import (
+    load,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.agent_work import (
     AgentWork,
 )

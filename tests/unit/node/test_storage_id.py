@@ -15,7 +15,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     ClusterStorage,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration_file import (
     from_document,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.host_lease import (

@@ -18,7 +18,8 @@ from ..cluster.model.state import NodeState
 from ..documents import read_document
 from ..errors import AgentError, DocumentError, HoldfastError, InputError, StorageError
 from ..names import absolute_path
-from ..node.configuration import NodeConfiguration, load
+from ..node.configuration import NodeConfiguration
+from ..node.configuration_file import load
 from ..process.run import Outcome, run
 from ..result import Result
 from ..storage.whole_file import write_text

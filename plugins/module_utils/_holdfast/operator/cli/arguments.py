@@ -62,7 +62,7 @@ def add_config(*parsers: argparse.ArgumentParser) -> None:
 
 def load_config(options: argparse.Namespace) -> NodeConfiguration:
     """Return the node's configuration, from the file that ``--config`` names."""
-    from ...node.configuration import load
+    from ...node.configuration_file import load
 
     if not options.config:
         raise InputError("--config", "", "the path of the node's configuration file")

@@ -89,7 +89,7 @@ def _leave(options: argparse.Namespace) -> int:
 
 
 def _machine(options: argparse.Namespace) -> int:
-    from ...node.configuration import load
+    from ...node.configuration_file import load
     from ...node.machine import power
 
     configuration = load(Path(options.config).resolve())

@@ -39,7 +39,7 @@ from ...fence.rehearsal.report import (
 )
 from ...fence.topology import FenceConfiguration, load_fence_configuration
 from ...names import MAX_PORT, absolute_path
-from ...node.configuration import load
+from ...node.configuration_file import load
 from ...result import Result
 from ..report.status import read_status
 

@@ -19,7 +19,7 @@ from ...cluster.model.service import Service, needs_from_options
 from ...cluster.model.state import ClusterState, ServiceStatus
 from ...cluster.model.states import ServiceState
 from ...errors import InputError
-from ...node.configuration import load
+from ...node.configuration_file import load
 from ...placement.resources import CPUS, MEMORY
 from .moves import look
 from .outages import lost_by_node

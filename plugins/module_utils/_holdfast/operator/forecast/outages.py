@@ -28,7 +28,7 @@ from ...cluster.model.observed import ObservedState
 from ...cluster.model.state import ClusterState, NodeState, NodeStatus
 from ...cluster.model.states import ServiceState
 from ...errors import AgentError
-from ...node.configuration import load
+from ...node.configuration_file import load
 from ...process.run import run
 from ...result import Result
 from .moves import Carried, Move, checked_nodes, emptied, look, short_of_room

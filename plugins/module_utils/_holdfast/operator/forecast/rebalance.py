@@ -27,7 +27,8 @@ from ...cluster.model.observed import ObservedState, Timing
 from ...cluster.model.policy import COUNT, Policy
 from ...cluster.model.state import ClusterState
 from ...errors import HoldfastError
-from ...node.configuration import NodeConfiguration, load
+from ...node.configuration import NodeConfiguration
+from ...node.configuration_file import load
 from ...result import Result
 from .moves import Carried, carried, checked_nodes, look
 

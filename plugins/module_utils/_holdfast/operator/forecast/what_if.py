@@ -21,7 +21,8 @@ from ...cluster.model.state import ClusterState
 from ...errors import HoldfastError, StorageError
 from ...names import unknown_name
 from ...node.cluster_storage import ClusterStorage
-from ...node.configuration import EMBEDDED, NodeConfiguration, load
+from ...node.configuration import EMBEDDED, NodeConfiguration
+from ...node.configuration_file import load
 from ...result import Result
 from ...simulator.settings import Settings
 from ...simulator.what_if import QUESTIONS, Answer, Now, Question, usual_seconds, what_if

@@ -22,7 +22,8 @@ from ...cluster.model.policy import Policy, policy_document, policy_from_documen
 from ...cluster.model.rules import LocationRule, NodeRule, Rule, ServiceRule
 from ...cluster.model.service import service_from_options
 from ...errors import InputError
-from ...node.configuration import NodeConfiguration, load
+from ...node.configuration import NodeConfiguration
+from ...node.configuration_file import load
 from ...result import Result
 from ...secrets import without_secrets
 from .agent_checks import Agents, refuse_shared_values

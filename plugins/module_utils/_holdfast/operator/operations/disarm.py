@@ -19,7 +19,7 @@ from ...cluster.model.desired import DesiredState
 from ...cluster.model.maintenance import maintenance_document, with_times_told
 from ...cluster.model.state import ClusterState
 from ...errors import InputError
-from ...node.configuration import load
+from ...node.configuration_file import load
 from ...result import Result
 from .change import change_and_wait
 from .maintenance import asked_maintenance, declare_global_maintenance

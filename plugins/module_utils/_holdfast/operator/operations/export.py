@@ -29,7 +29,8 @@ from ...documents import read_document_file
 from ...errors import DocumentError, FormatError, HoldfastError, InputError, StorageError
 from ...names import absolute_path
 from ...node.cluster_storage import ClusterStorage
-from ...node.configuration import NodeConfiguration, load
+from ...node.configuration import NodeConfiguration
+from ...node.configuration_file import load
 from ...result import Result
 from ...secrets import HIDDEN, without_secrets
 from ...storage.whole_file import write_text

@@ -36,7 +36,8 @@ from ...cluster.model.states import ServiceState
 from ...documents import read_document
 from ...errors import FormatError, HoldfastError, InputError
 from ...node.cluster_storage import ClusterStorage
-from ...node.configuration import NodeConfiguration, load
+from ...node.configuration import NodeConfiguration
+from ...node.configuration_file import load
 from ...result import Result
 from ...storage.record_format import Kind, Record
 from ...storage.records import RecordFile

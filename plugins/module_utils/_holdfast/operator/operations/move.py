@@ -22,7 +22,8 @@ from ...cluster.model.service import needs_from_options
 from ...cluster.model.state import ClusterState, Event, ServiceStatus
 from ...cluster.model.states import PASSING, ServiceState
 from ...errors import HoldfastError
-from ...node.configuration import NodeConfiguration, load
+from ...node.configuration import NodeConfiguration
+from ...node.configuration_file import load
 from ...result import Result
 from ..forecast.moves import (
     checked_nodes,

@@ -25,12 +25,8 @@ from ...fence.topology import FORMAT, parse_fence_configuration
 from ...names import absolute_path
 from ...node import record_faults
 from ...node.cluster_storage import ClusterStorage
-from ...node.configuration import (
-    NodeConfiguration,
-    check_declared,
-    from_document,
-    to_document,
-)
+from ...node.configuration import NodeConfiguration
+from ...node.configuration_file import check_declared, from_document, to_document
 from ...result import Result
 from ...secrets import without_secrets
 from ...storage.authentication import Policy

@@ -16,7 +16,8 @@ from ...cluster.model.resources import (
     properties_document,
     properties_from_options,
 )
-from ...node.configuration import NodeConfiguration, load
+from ...node.configuration import NodeConfiguration
+from ...node.configuration_file import load
 from ...result import Result
 from .change import change_and_wait
 

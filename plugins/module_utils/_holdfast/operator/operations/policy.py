@@ -21,7 +21,8 @@ from ...cluster.model.rules import (
 )
 from ...cluster.model.service import Service
 from ...errors import InputError
-from ...node.configuration import NodeConfiguration, load
+from ...node.configuration import NodeConfiguration
+from ...node.configuration_file import load
 from ...result import Result
 from .change import change_and_wait, change_desired
 

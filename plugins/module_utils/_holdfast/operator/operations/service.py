@@ -24,7 +24,7 @@ from ...cluster.model.service import (
 from ...cluster.model.state import ClusterState, ServiceStatus
 from ...cluster.model.states import ServiceState
 from ...errors import InputError
-from ...node.configuration import load
+from ...node.configuration_file import load
 from ...ocf.metadata import AgentMetadata
 from ...result import Result
 from ...secrets import HIDDEN, shown, without_secrets
