@@ -34,7 +34,7 @@ _EDITS = (
         "_manage",
         "if (yield from crm.is_late()):",
         "if False:",
-        "node/test_crm.py",
+        "node/crm/test_order_checks.py",
         "test_a_round_that_was_held_up_is_thrown_away",
     ),
     (
@@ -43,7 +43,7 @@ _EDITS = (
         "_write",
         "            crm.stop_managing()\n            raise",
         "            pass",
-        "node/test_crm.py",
+        "node/crm/test_order_checks.py",
         "test_no_fence_is_sent_whose_reason_could_not_be_written",
     ),
     (
@@ -52,7 +52,7 @@ _EDITS = (
         "_observe",
         "if desired.generation > state.generation:",
         "if False:",
-        "node/test_crm.py",
+        "node/crm/test_stale_records.py",
         "test_a_repair_is_taken_up_and_believes_nothing_of_the_old_record",
     ),
     # The order of a turn, and who is manager.
@@ -62,7 +62,7 @@ _EDITS = (
         "_has_host_lease",
         "        yield from _resign(crm, str(error))\n        return False",
         "        return True",
-        "node/test_crm.py",
+        "node/crm/test_proofs.py",
         "test_a_host_lease_is_freed_under_a_new_own_one_only_once_that_is_recorded",
     ),
     (
@@ -72,7 +72,7 @@ _EDITS = (
         "        elif crm.begun >= crm.next_confirmation:\n"
         "            yield from perform(ConfirmHostLease())\n",
         "",
-        "node/test_crm.py",
+        "node/crm/test_proofs.py",
         "test_a_host_lease_is_freed_under_a_new_own_one_only_once_that_is_recorded",
     ),
     (
@@ -81,7 +81,7 @@ _EDITS = (
         "_take_over",
         "if records.regressions or waits:",
         "if waits:",
-        "node/test_crm.py",
+        "node/crm/test_stale_records.py",
         "test_who_would_be_manager_pauses_while_a_node_has_acted_on_more",
     ),
     (
@@ -90,7 +90,7 @@ _EDITS = (
         "_take_over",
         "if records.regressions or waits:",
         "if records.regressions:",
-        "node/test_crm.py",
+        "node/crm/test_stale_records.py",
         "test_who_would_be_manager_hears_every_node_that_is_alive_first",
     ),
     (
@@ -99,7 +99,7 @@ _EDITS = (
         "_collect",
         "reports, crm.held_back = sort_ends(ends, observation, crm.settings.timing, now)",
         "reports, crm.held_back = [end.report for end in ends], []",
-        "node/test_crm.py",
+        "node/crm/test_proofs.py",
         "test_the_proof_of_a_node_that_wrote_after_the_fence_waits_until_it_is_quiet",
     ),
     (
@@ -108,7 +108,7 @@ _EDITS = (
         "turn",
         "        if crm.state is None:",
         "        if False:",
-        "node/test_crm.py",
+        "node/crm/test_order_checks.py",
         "test_no_fence_is_sent_whose_reason_could_not_be_written",
     ),
     # The candidate.
@@ -118,7 +118,7 @@ _EDITS = (
         "_fence",
         " or (yield from crm.is_late())",
         "",
-        "node/test_crm.py",
+        "node/crm/test_candidate_fence.py",
         "test_a_candidate_that_was_held_up_in_writing_its_intent_does_not_fence",
     ),
     (
@@ -127,7 +127,7 @@ _EDITS = (
         "_fence",
         "holder.version != lease.version or ",
         "",
-        "node/test_crm.py",
+        "node/crm/test_candidate_fence.py",
         "test_a_candidate_does_not_fence_once_another_is_manager_who_did_not_see_its_intent",
     ),
     (
@@ -136,7 +136,7 @@ _EDITS = (
         "_record_obstacle",
         "    if records.regressions:",
         "    if False:",
-        "node/test_crm.py",
+        "node/crm/test_candidate_fence.py",
         "test_no_candidate_fences_while_the_records_are_older_than_what_was_acted_on",
     ),
     (
@@ -154,7 +154,7 @@ _EDITS = (
         "_sort_own_fences",
         "elif epoch == crm.fenced_epoch:",
         "elif True:",
-        "node/test_crm.py",
+        "node/crm/test_candidate_fence.py",
         "test_a_candidates_proof_says_nothing_of_a_node_that_is_manager_no_more",
     ),
     (
@@ -163,7 +163,7 @@ _EDITS = (
         "_sort_own_fences",
         " or answers",
         "",
-        "node/test_crm.py",
+        "node/crm/test_candidate_fence.py",
         "test_a_candidates_proof_is_dropped_when_the_node_answers_after_it",
     ),
     # When the end of a fence counts.
@@ -173,7 +173,7 @@ _EDITS = (
         "sort_ends",
         "reports.append(replace(end.report, quiet=False))",
         "reports.append(end.report)",
-        "node/test_crm.py",
+        "node/crm/test_proofs.py",
         "test_the_proof_of_a_node_that_wrote_after_the_fence_waits_until_it_is_quiet",
     ),
     (
@@ -182,7 +182,7 @@ _EDITS = (
         "sort_ends",
         " and not answers",
         "",
-        "node/test_crm.py",
+        "node/crm/test_proofs.py",
         "test_an_answer_from_before_the_fence_does_not_speak_against_its_proof",
     ),
     # What a CRM observes.
@@ -238,7 +238,7 @@ _EDITS = (
         "_free",
         "if self.recorded.get(node) != proved.lease.generation:",
         "if False:",
-        "node/test_crm.py",
+        "node/crm/test_proofs.py",
         "test_a_host_lease_is_freed_under_a_new_own_one_only_once_that_is_recorded",
     ),
     (
@@ -256,7 +256,7 @@ _EDITS = (
         "to_record",
         "leases[fence.node] = self._fenced[fence.node].generation",
         "pass",
-        "node/test_crm.py",
+        "node/crm/test_proofs.py",
         "test_the_proof_of_a_node_that_wrote_after_the_fence_waits_until_it_is_quiet",
     ),
     # The LRM.

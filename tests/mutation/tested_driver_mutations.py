@@ -24,7 +24,7 @@ _EDITS = (
         "_take_ended",
         "tuple(powers), self._orders.fencing())",
         "tuple(powers), frozenset())",
-        "node/test_crm.py",
+        "node/crm/test_order_checks.py",
         "test_a_node_whose_fence_is_under_way_is_not_fenced_again",
     ),
     (
@@ -33,7 +33,7 @@ _EDITS = (
         "_read_manager_lease",
         'names.get(lease.host_id, ""), lease.version, lease.active)',
         'names.get(lease.host_id, ""), 0)',
-        "node/test_crm.py",
+        "node/crm/test_candidate_fence.py",
         "test_a_candidate_writes_its_intent_before_it_fences",
     ),
     (
@@ -42,7 +42,7 @@ _EDITS = (
         "read_stored",
         "configuration_damaged, kept, leases)",
         "configuration_damaged, None, leases)",
-        "node/test_crm.py",
+        "node/crm/test_stale_records.py",
         "test_what_this_node_acted_on_by_its_local_disk_is_a_floor",
     ),
     (
@@ -51,7 +51,7 @@ _EDITS = (
         "read_stored",
         "slot, tuple(damaged),",
         "slot, (),",
-        "node/test_crm.py",
+        "node/crm/test_stale_records.py",
         "test_who_would_be_manager_pauses_where_a_newer_record_may_be_damaged",
     ),
     (
@@ -60,7 +60,7 @@ _EDITS = (
         "_read_host_lease",
         "free = view.state is HostState.FREE",
         "free = False",
-        "node/test_crm.py",
+        "node/crm/test_proofs.py",
         "test_a_host_lease_that_another_crm_has_freed_is_not_freed_again",
     ),
     (
@@ -70,7 +70,7 @@ _EDITS = (
         "self._leases.free_host(lease.host_id, lease.generation, lease.timestamp)",
         "now = self._leases.host(lease.host_id)\n"
         "        self._leases.free_host(now.host_id, now.generation, now.timestamp)",
-        "node/test_crm.py",
+        "node/crm/test_proofs.py",
         "test_a_host_lease_is_set_free_only_after_a_proof_and_of_the_fenced_generation",
     ),
     (
@@ -79,7 +79,7 @@ _EDITS = (
         "_free_host_lease",
         "        self._leases.renew()\n",
         "        pass\n",
-        "node/test_crm.py",
+        "node/crm/test_proofs.py",
         "test_no_host_lease_is_freed_by_a_node_that_has_just_lost_its_own",
     ),
     (
@@ -97,7 +97,7 @@ _EDITS = (
         "_make_performers",
         "storage.write_intent(effect.intent, effect.freeing)",
         "storage.write_intent(effect.intent, type(effect.freeing)())",
-        "node/test_crm.py",
+        "node/crm/test_candidate_fence.py",
         "test_a_candidate_writes_its_intent_before_it_fences",
     ),
     (
@@ -115,7 +115,7 @@ _EDITS = (
         "_make_performers",
         "effects.ReadIntent: lambda _: storage.newest_intent()",
         "effects.ReadIntent: lambda _: None",
-        "node/test_crm.py",
+        "node/crm/test_candidate_fence.py",
         "test_a_candidates_proof_sets_the_managers_host_lease_free_and_counts_once_it_is_manager",
     ),
     (
@@ -124,7 +124,7 @@ _EDITS = (
         "run",
         "    self._play(cycle.end(self._crm))\n",
         "",
-        "node/test_crm.py",
+        "node/crm/test_order_checks.py",
         "test_after_a_look_that_failed_nobody_is_judged_once",
     ),
     (
@@ -133,7 +133,7 @@ _EDITS = (
         "_listen",
         "    self._observer.answered(answered)",
         "    pass",
-        "node/test_crm.py",
+        "node/crm/test_manager_turn.py",
         "test_who_answered_is_told_to_the_observer_and_not_that_somebody_gave_a_hint",
     ),
     (
@@ -142,7 +142,7 @@ _EDITS = (
         "__init__",
         "timing.silence_seconds",
         "timing.renewal_seconds",
-        "node/test_crm.py",
+        "node/crm/test_proofs.py",
         "test_a_host_lease_is_watched_for_three_io_timeouts_after_a_proof",
     ),
     # The LRM daemon and its host lease.

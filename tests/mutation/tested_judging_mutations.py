@@ -62,7 +62,7 @@ _EDITS = (
         "_has_host_lease",
         "        crm.joined = crm.begun\n",
         "",
-        "node/test_crm.py",
+        "node/crm/test_order_checks.py",
         "test_who_has_just_joined_gives_a_node_that_it_never_saw_time_to_boot",
     ),
     (
@@ -109,7 +109,7 @@ _EDITS = (
         "why_not_sent",
         "if not (yield from perform(OwnRecordStands())):",
         "if False:",
-        "node/test_crm.py",
+        "node/crm/test_candidate_fence.py",
         "test_a_candidate_that_does_not_read_back_its_intent_does_not_fence",
     ),
     (
@@ -118,7 +118,7 @@ _EDITS = (
         "why_not_sent",
         "if (yield from perform(HasNewHeartbeat(node))):",
         "if False:",
-        "node/test_crm.py",
+        "node/crm/test_candidate_fence.py",
         "test_a_candidate_does_not_fence_a_manager_that_writes_again",
     ),
     (
@@ -127,7 +127,7 @@ _EDITS = (
         "_fence",
         "obstacle = yield from why_not_sent([node])",
         'obstacle = ""',
-        "node/test_crm.py",
+        "node/crm/test_candidate_fence.py",
         "test_a_candidate_does_not_fence_a_manager_that_writes_again",
     ),
     (
@@ -136,7 +136,7 @@ _EDITS = (
         "_fence",
         "obstacle or (yield from _record_obstacle(crm, observation))",
         "obstacle",
-        "node/test_crm.py",
+        "node/crm/test_candidate_fence.py",
         "test_a_candidate_reads_after_its_intent_whether_the_cluster_was_disarmed",
     ),
     (
@@ -145,7 +145,7 @@ _EDITS = (
         "_may_act",
         '(yield from why_not_sent(silent)) if fenced else ""',
         '""',
-        "node/test_crm.py",
+        "node/crm/test_stale_records.py",
         "test_a_manager_that_does_not_read_back_what_it_wrote_fences_nobody",
     ),
     # A turn, and the host lease under which it is played.
@@ -163,7 +163,7 @@ _EDITS = (
         "    if not (yield from perform(HoldsManagerLease())):\n"
         '        raise LeaseError("the manager lease was lost before the orders were given")\n'
         "    if late:",
-        "node/test_crm.py",
+        "node/crm/test_order_checks.py",
         "test_who_was_held_up_in_the_last_look_at_the_lease_gives_no_orders",
     ),
     (
@@ -172,7 +172,7 @@ _EDITS = (
         "_has_host_lease",
         "crm.begun + CONFIRM",
         "crm.begun + 60.0 * CONFIRM",
-        "node/test_crm.py",
+        "node/crm/test_proofs.py",
         "test_a_host_lease_is_freed_under_a_new_own_one_only_once_that_is_recorded",
     ),
     (
@@ -181,7 +181,7 @@ _EDITS = (
         "_resign",
         "    crm.stop_managing()\n",
         "",
-        "node/test_crm.py",
+        "node/crm/test_manager_turn.py",
         "test_a_manager_whose_host_lease_is_lost_is_none_at_once_and_again_once_it_is_back",
     ),
     (
@@ -199,7 +199,7 @@ _EDITS = (
         "_may_act",
         "decide again.\n        crm.stop_managing()\n",
         "decide again.\n",
-        "node/test_crm.py",
+        "node/crm/test_order_checks.py",
         "test_who_was_held_up_in_the_last_look_at_the_lease_gives_no_orders",
     ),
     # What a CRM observes.
@@ -309,7 +309,7 @@ _EDITS = (
         "_observe",
         "fences=tuple(crm.fences),",
         "fences=(*crm.fences, *(end.report for end in crm.held_back)),",
-        "node/test_crm.py",
+        "node/crm/test_proofs.py",
         "test_the_proof_of_a_node_that_wrote_after_the_fence_waits_until_it_is_quiet",
     ),
     (
@@ -400,7 +400,7 @@ _EDITS = (
         "_manage",
         "one if _is_off(decided.state, one.node) else replace(one, confirmed=False)",
         "one",
-        "node/test_crm.py",
+        "node/crm/test_proofs.py",
         "test_a_proof_that_the_manager_does_not_accept_frees_no_host_lease",
     ),
     (
@@ -409,7 +409,7 @@ _EDITS = (
         "_fence",
         "crm.freed_leases.to_record_with(node)",
         "crm.freed_leases.to_record()",
-        "node/test_crm.py",
+        "node/crm/test_candidate_fence.py",
         "test_a_candidate_that_was_held_up_in_writing_its_intent_does_not_fence",
     ),
     (
@@ -418,7 +418,7 @@ _EDITS = (
         "_resign",
         "    crm.freed_leases.recorded = {}\n",
         "",
-        "node/test_crm.py",
+        "node/crm/test_proofs.py",
         "test_a_host_lease_is_freed_under_a_new_own_one_only_once_that_is_recorded",
     ),
     (

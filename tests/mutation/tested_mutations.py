@@ -295,7 +295,7 @@ TESTED = (
             ),
             STALE,
         ),
-        "node/test_crm.py",
+        "node/crm/test_stale_records.py",
         "test_a_managers_record_that_is_not_as_it_was_written_is_written_again",
     ),
     FoundByTest(

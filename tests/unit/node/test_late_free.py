@@ -22,6 +22,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.effects import (
     Clocks,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    FenceReport,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (
     Resource,
     Service,
@@ -64,6 +67,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (  # noqa: E501
     LeaseArea,
 )
+from ansible_collections.holdfast.ha.tests.unit.node.crm.crm_daemon import (
+    ObserverStandIn,
+    OrdersStandIn,
+    observed,
+    silent,
+)
 from ansible_collections.holdfast.ha.tests.unit.node.played import PlayedHostLease
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
     NODES,
@@ -72,13 +81,6 @@ from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
     create_storage,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import NetworkStandIn
-from ansible_collections.holdfast.ha.tests.unit.node.test_crm import (
-    FenceReport,
-    ObserverStandIn,
-    OrdersStandIn,
-    observed,
-    silent,
-)
 
 EPOCH = 7
 DEAD = 8 * SanlockSettings().io_timeout + 60

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The LRM daemon's round: what is begun stands on the storage first, whatever fails meanwhile.
 
-What it decides is tested with ``manager/``; here it is what the daemon does around that.
+What it decides is tested in ``cluster/lrm``; here it is what the daemon does around that.
 """
 
 from __future__ import annotations
