@@ -266,7 +266,7 @@ _EDITS = (
         "_decide",
         "    if not (yield from _write(lrm, decided.report, current.mono)) and not trouble:",
         "    if not (yield from _write(lrm, decided.report, current.mono)) and False:",
-        "node/test_lrm.py",
+        "node/lrm/test_written_first.py",
         "test_nothing_is_begun_that_could_not_be_written",
     ),
     (
@@ -275,7 +275,7 @@ _EDITS = (
         "_read",
         "if desired is not None and desired.at_least(state.generation, state.config_version):",
         "if desired is not None:",
-        "node/test_lrm.py",
+        "node/lrm/test_followed_records.py",
         "test_a_configuration_older_than_the_managers_record_starts_nothing",
     ),
     (
@@ -284,7 +284,7 @@ _EDITS = (
         "start_obstacle",
         "    if lrm.trouble:",
         "    if False:",
-        "node/test_lrm.py",
+        "node/lrm/test_own_host_lease.py",
         "test_without_a_host_lease_nothing_is_started",
     ),
     (
@@ -293,7 +293,7 @@ _EDITS = (
         "start_obstacle",
         "    if silent >= lrm.host_lease.fail_seconds:",
         "    if False:",
-        "node/test_lrm.py",
+        "node/lrm/test_own_host_lease.py",
         "test_workers_may_start_nothing_once_the_lease_was_not_seen_renewed_for_the_fail_time",
     ),
     (
@@ -302,7 +302,7 @@ _EDITS = (
         "_decide",
         " and not lrm.report.binds_watchdog(lrm.written)",
         "",
-        "node/test_lrm.py",
+        "node/lrm/test_own_host_lease.py",
         "test_the_watchdog_stays_armed_over_a_service_that_cannot_be_stopped",
     ),
     (
@@ -311,7 +311,7 @@ _EDITS = (
         "_decide",
         "lrm.ends = lrm.ends or (decided.ends and not decided.jobs)",
         "lrm.ends = lrm.ends or bool(lrm.shutdown)",
-        "node/test_lrm.py",
+        "node/lrm/test_end.py",
         "test_an_lrm_that_is_told_to_end_says_so_before_it_does_anything_else",
     ),
     (

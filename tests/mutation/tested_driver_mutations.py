@@ -152,7 +152,7 @@ _EDITS = (
         "_make_performers",
         "storage.next_report_number(), effect.report",
         "storage.own_report_number(), effect.report",
-        "node/test_lrm.py",
+        "node/lrm/test_start.py",
         "test_the_next_lrm_goes_on_from_the_local_copy_where_the_storage_went_back",
     ),
     (
@@ -161,7 +161,7 @@ _EDITS = (
         "_make_performers",
         "effects.ContinueAfter: lambda effect: storage.continue_after(effect.number)",
         "effects.ContinueAfter: lambda effect: None",
-        "node/test_lrm.py",
+        "node/lrm/test_start.py",
         "test_the_next_lrm_goes_on_from_the_local_copy_where_the_storage_went_back",
     ),
     (
@@ -170,7 +170,7 @@ _EDITS = (
         "_make_performers",
         "self._supervision.alive(effect.bound)",
         "self._supervision.alive(False)",
-        "node/test_lrm.py",
+        "node/lrm/test_end.py",
         "test_a_node_is_bound_to_its_lrm_while_a_service_comes_to_it_live",
     ),
     (
@@ -179,7 +179,7 @@ _EDITS = (
         "_write_heartbeat",
         "report=self._storage.own_report_number()",
         "report=0",
-        "node/test_lrm.py",
+        "node/lrm/test_heartbeats.py",
         "test_a_report_is_spoken_of_on_the_whiteboard_before_the_manager_is_told_to_look",
     ),
     (
@@ -188,7 +188,7 @@ _EDITS = (
         "_start_obstacle",
         "return cycle.start_obstacle(self._lrm, self._clocks())",
         'return ""',
-        "node/test_lrm.py",
+        "node/lrm/test_own_host_lease.py",
         "test_without_a_host_lease_nothing_is_started",
     ),
     (
@@ -197,7 +197,7 @@ _EDITS = (
         "_take_jobs",
         "effects.JobStatus(tuple(ended), self._workers.busy())",
         "effects.JobStatus(tuple(ended), frozenset())",
-        "node/test_lrm.py",
+        "node/lrm/test_written_first.py",
         "test_a_service_is_not_looked_at_again_while_a_look_at_it_is_under_way",
     ),
     (
@@ -206,7 +206,7 @@ _EDITS = (
         "_make_performers",
         "effects.ReadManagerRecord: lambda _: storage.read_orders()",
         "effects.ReadManagerRecord: lambda _: storage.readable_manager()[0]",
-        "node/test_lrm.py",
+        "node/lrm/test_followed_records.py",
         "test_a_managers_record_is_not_followed_while_a_newer_one_may_be_damaged",
     ),
     (
@@ -215,7 +215,7 @@ _EDITS = (
         "__init__",
         "    leftovers = end_leftover_agents(configuration)\n",
         "    leftovers = 0\n",
-        "node/test_lrm.py",
+        "node/lrm/test_start.py",
         "test_the_agents_that_the_last_lrm_left_are_ended_before_its_report_is_read",
     ),
     (
@@ -224,7 +224,7 @@ _EDITS = (
         "_settings",
         "float(timing.fail_seconds)",
         "2 * float(timing.fail_seconds)",
-        "node/test_lrm.py",
+        "node/lrm/test_own_host_lease.py",
         "test_before_the_host_lease_is_adopted_it_counts_as_failed_after_eight_io_timeouts",
     ),
     (

@@ -51,7 +51,7 @@ _EDITS = (
         "_trouble_of",
         'silent if lease.unchanged_for >= self.fail_seconds / 2 else ""',
         '""',
-        "node/test_lrm.py",
+        "node/lrm/test_own_host_lease.py",
         "test_nothing_new_is_started_from_half_of_the_fail_time_without_a_renewal",
     ),
     (
@@ -60,7 +60,7 @@ _EDITS = (
         "step",
         "not observed.lease_trouble and not observed.renewal_trouble",
         "not observed.lease_trouble",
-        "node/test_lrm.py",
+        "node/lrm/test_own_host_lease.py",
         "test_a_lease_whose_next_renewal_is_in_doubt_lets_nothing_new_be_started",
     ),
     (
@@ -69,7 +69,7 @@ _EDITS = (
         "start_obstacle",
         "    if jump:",
         "    if False:",
-        "node/test_lrm.py",
+        "node/lrm/test_own_host_lease.py",
         "test_workers_start_nothing_after_a_jump_until_lease_and_record_were_read_again",
     ),
     (
@@ -78,7 +78,7 @@ _EDITS = (
         "_note_jump",
         "lrm.clocks = clocks",
         "lrm.clocks = current",
-        "node/test_lrm.py",
+        "node/lrm/test_own_host_lease.py",
         "test_a_jump_in_the_middle_of_a_turn_is_known_to_the_workers_until_the_next_one",
     ),
     (
@@ -97,7 +97,7 @@ _EDITS = (
         "_read",
         "        lrm.state = None\n",
         "",
-        "node/test_lrm.py",
+        "node/lrm/test_followed_records.py",
         "test_what_the_last_record_said_is_not_begun_while_the_next_cannot_be_read",
     ),
     (
@@ -106,7 +106,7 @@ _EDITS = (
         "proved_dead",
         "    if not known.proved_dead:",
         "    if True:",
-        "node/test_lrm.py",
+        "node/lrm/test_start.py",
         "test_a_node_whose_present_start_was_proved_dead_stops_all_it_runs",
     ),
     (

@@ -304,7 +304,7 @@ TESTED = (
             edited(lrm_cycle, "_note_refusal", "    if not stands:", "    if False:"),
             STALE,
         ),
-        "node/test_lrm.py",
+        "node/lrm/test_written_first.py",
         "test_an_own_record_that_is_not_as_it_was_written_is_written_again",
     ),
     FoundByTest(
