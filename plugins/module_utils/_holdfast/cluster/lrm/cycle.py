@@ -96,8 +96,8 @@ class Lrm:
     """The LRM of one node.
 
     *clocks* were read in the last turn that read the host lease and the manager's record.  Jobs
-    begin only if the clocks have not jumped since.  *is_new_boot* says that the last report is of
-    another boot, or that there is none.
+    begin only if the clocks have not jumped since.  *awaits_first_report* says that this
+    boot of the node has not written a report yet.
     """
 
     settings: LrmSettings
@@ -105,7 +105,7 @@ class Lrm:
     report: Report
     memory: Memory
     clocks: Clocks
-    is_new_boot: bool
+    awaits_first_report: bool
     state: ClusterState | None = None
     desired: DesiredState | None = None
     written: Report | None = None
@@ -151,8 +151,8 @@ def start(settings: LrmSettings) -> Cycle[Lrm]:
         next_look=clocks.mono,
         next_join=clocks.mono,
     )
-    is_new_boot = last is None or last.boot != settings.boot
-    return Lrm(settings, host_lease, report, memory, clocks, is_new_boot)
+    awaits_first_report = last is None or last.boot != settings.boot
+    return Lrm(settings, host_lease, report, memory, clocks, awaits_first_report)
 
 
 def turn(lrm: Lrm) -> Cycle[None]:
@@ -165,7 +165,7 @@ def turn(lrm: Lrm) -> Cycle[None]:
     owned_slot = lrm.host_lease.owns_slot
     trouble = yield from lrm.host_lease.look(clocks)
     now = (yield from perform(ReadClocks())).mono
-    if lrm.is_new_boot and lrm.written is None and lrm.host_lease.owns_slot and not owned_slot:
+    if lrm.awaits_first_report and lrm.host_lease.owns_slot and not owned_slot:
         lrm.next_heartbeat = now + REPORT_FIRST
     yield from _beat_if_due(lrm, now)
     if trouble is not None:
@@ -458,6 +458,7 @@ def _write(lrm: Lrm, report: Report, now: float) -> Cycle[bool]:
         return False
     lrm.hindrance = lrm.hindrance.without_problem(OWN_RECORD)
     lrm.written, lrm.write_again = report, now + WRITTEN_AGAIN
+    lrm.awaits_first_report = False
     # The heartbeat names the report's number, so the manager then reads it.
     yield from _write_heartbeat(lrm, (yield from perform(ReadClocks())).mono)
     if changed and lrm.state is not None:
