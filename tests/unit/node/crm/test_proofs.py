@@ -173,7 +173,7 @@ def test_a_host_lease_is_set_free_only_after_a_proof_and_of_the_fenced_generatio
     manager.end_fence(confirmed=confirmed)
     log = manager.round()
     assert [row for row in log if row[0] == "free"] == freed
-    assert kinds(log)[0] == "state", "the proof stands in the record first"
+    assert kinds(log)[0] == "state", "the proof is in the record first"
     assert manager.storage.freeing.leases == ({"n3": 4} if confirmed else {})
     manager.round()
     assert manager.storage.freeing.leases == {}, "it has returned"
